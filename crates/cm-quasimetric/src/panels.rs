@@ -8,6 +8,9 @@ use pulp::{Arch, Simd, WithSimd};
 
 use crate::{Float, Rows};
 
+/// No register has more elements than this.
+pub(crate) const MOST_LANES: usize = 16;
+
 /// Elements of one register of this machine.
 pub(crate) fn lanes<E: Float>() -> usize {
     struct Count<E>(std::marker::PhantomData<E>);

@@ -7,7 +7,7 @@ use std::ops::Range;
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
-use super::forward::{Lengths, Reduced};
+use super::forward::{Buffers, Lengths};
 use super::order::Order;
 use super::sweep::union_backward;
 use super::{Groups, saturate};
@@ -116,7 +116,7 @@ impl<E: Float> Upstream<E> {
             .map(|(block, (arg, grad))| {
                 let (mut total, mut maximum) = (vec![E::ZERO; arg.len()], vec![E::ZERO; arg.len()]);
                 let rows = block * BLOCK..((block + 1) * BLOCK).min(n);
-                let reduced = Reduced { total: &mut total, maximum: &mut maximum, arg };
+                let reduced = Buffers { total: &mut total, maximum: &mut maximum, arg };
                 Arch::new().dispatch(Lengths { groups, order, panels, rows, reduced });
                 let lengths = total.iter().zip(&maximum).zip(grad);
                 lengths.map(|((&t, &m), &g)| g.to_f64() * groups.logit_slope(t, m)).sum()
@@ -184,15 +184,25 @@ impl<E: Float> WithSimd for GroupBackward<'_, E> {
             let panels = E::as_vectors_mut::<S>(&mut grad_y).0.chunks_exact_mut(size);
             for (block, grad_y) in self.blocks.clone().zip(panels) {
                 let weight = self.upstream.weight(simd, row * count + block, group);
-                union_backward::<E, S>(
-                    simd,
-                    (index, left),
-                    right[block],
-                    weight,
-                    &mut reach,
-                    &mut grad_left,
-                    grad_y,
-                );
+                let right = right[block];
+                match size {
+                    8 => backward::<E, S>(
+                        simd,
+                        (&index[..8], &left[..8], &right[..8]),
+                        weight,
+                        &mut [zero; 8],
+                        &mut grad_left[..8],
+                        &mut grad_y[..8],
+                    ),
+                    _ => backward::<E, S>(
+                        simd,
+                        (index, left, right),
+                        weight,
+                        &mut reach,
+                        &mut grad_left,
+                        grad_y,
+                    ),
+                }
             }
             for (&i, &grad_left) in index.iter().zip(&grad_left) {
                 grad_x[i as usize] = E::sum(simd, grad_left);
@@ -200,4 +210,33 @@ impl<E: Float> WithSimd for GroupBackward<'_, E> {
         }
         GroupGradient { x: grad_x, y: grad_y }
     }
+}
+
+/// Adds the gradient of one group for a register of pairs that share the left ends: to `grad_left` in
+/// ascending order, to `grad_right` in the order of `right`.
+#[inline(always)]
+fn backward<E: Float, S: Simd>(
+    simd: S,
+    (index, left, right): (&[u32], &[E], &[E::Vector<S>]),
+    weight: E::Vector<S>,
+    reach: &mut [E::Vector<S>],
+    grad_left: &mut [E::Vector<S>],
+    grad_right: &mut [E::Vector<S>],
+) {
+    let intervals = index.iter().zip(left).map(
+        #[inline(always)]
+        |(&i, &x)| (E::splat(simd, x), right[i as usize]),
+    );
+    union_backward::<E, S>(
+        simd,
+        intervals,
+        weight,
+        reach,
+        #[inline(always)]
+        |i, grad_x, grad_y| {
+            grad_left[i] = E::plus(simd, grad_left[i], grad_x);
+            let slot = &mut grad_right[index[i] as usize];
+            *slot = E::plus(simd, *slot, grad_y);
+        },
+    );
 }

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use super::Groups;
 use super::order::Order;
-use super::sweep::union_length;
+use super::sweep::{Reduced, union_length};
 use crate::panels::RowPanels;
 use crate::{Float, Rows};
 
@@ -29,7 +29,7 @@ pub(crate) fn pairwise<E: Float>(
         let size = rows.len() * panels.padded_rows();
         let (mut total, mut maximum, mut arg) =
             (vec![E::ZERO; size], vec![E::ZERO; size], vec![E::ZERO; size]);
-        let reduced = Reduced { total: &mut total, maximum: &mut maximum, arg: &mut arg };
+        let reduced = Buffers { total: &mut total, maximum: &mut maximum, arg: &mut arg };
         Arch::new().dispatch(Lengths { groups, order, panels, rows, reduced });
         let padded = total
             .chunks_exact(panels.padded_rows())
@@ -43,7 +43,7 @@ pub(crate) fn pairwise<E: Float>(
 }
 
 /// The lengths of all groups, reduced, for each pair; rows padded to whole registers.
-pub(super) struct Reduced<'a, E> {
+pub(super) struct Buffers<'a, E> {
     pub(super) total: &'a mut [E],
     pub(super) maximum: &'a mut [E],
     /// The first group that attains the maximum, in the form of
@@ -51,13 +51,13 @@ pub(super) struct Reduced<'a, E> {
     pub(super) arg: &'a mut [E],
 }
 
-/// Fills `reduced` for the rows of `x` in `rows` and all rows of `y`.
+/// Fills the buffers for the rows of `x` in `rows` and all rows of `y`.
 pub(super) struct Lengths<'a, E> {
     pub(super) groups: Groups,
     pub(super) order: &'a Order<E>,
     pub(super) panels: &'a RowPanels<E>,
     pub(super) rows: Range<usize>,
-    pub(super) reduced: Reduced<'a, E>,
+    pub(super) reduced: Buffers<'a, E>,
 }
 
 impl<E: Float> WithSimd for Lengths<'_, E> {
@@ -72,19 +72,35 @@ impl<E: Float> WithSimd for Lengths<'_, E> {
         for (block, (_, panel)) in self.panels.iter().enumerate() {
             let panel = E::as_vectors::<S>(panel).0;
             for row in self.rows.clone() {
-                let mut sum = E::splat(simd, E::ZERO);
-                let mut largest = E::splat(simd, E::NEG_INFINITY);
-                let mut which = E::splat(simd, E::ZERO);
+                let mut reduced = Reduced::<E, S>::new(simd);
                 for (group, right) in panel.chunks_exact(self.groups.size).enumerate() {
-                    let length = union_length::<E, S>(simd, self.order.group(row, group), right);
-                    let larger = E::exceeds(simd, length, largest);
-                    sum = E::plus(simd, sum, length);
-                    largest = E::larger(simd, length, largest);
-                    which = E::select(simd, larger, E::splat(simd, E::from_index(group)), which);
+                    let (index, left) = self.order.group(row, group);
+                    // A size the compiler knows lets it unroll the sweep.
+                    let length = match self.groups.size {
+                        8 => length::<E, S>(simd, &index[..8], &left[..8], &right[..8]),
+                        _ => length::<E, S>(simd, index, left, right),
+                    };
+                    reduced.push(simd, group, length);
                 }
                 let place = (row - self.rows.start) * panels_per_row + block;
-                (total[place], maximum[place], arg[place]) = (sum, largest, which);
+                (total[place], maximum[place], arg[place]) =
+                    (reduced.total, reduced.maximum, reduced.arg);
             }
         }
     }
+}
+
+/// The length of one group's union for a register of pairs that share the left ends.
+#[inline(always)]
+fn length<E: Float, S: Simd>(
+    simd: S,
+    index: &[u32],
+    left: &[E],
+    right: &[E::Vector<S>],
+) -> E::Vector<S> {
+    let intervals = index.iter().zip(left).map(
+        #[inline(always)]
+        |(&i, &x)| (E::splat(simd, x), right[i as usize]),
+    );
+    union_length::<E, S>(simd, intervals)
 }

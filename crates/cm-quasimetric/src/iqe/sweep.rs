@@ -1,4 +1,4 @@
-//! The length of a union of intervals, and its gradient, for a register of right ends at once.
+//! The length of a union of intervals, and its gradient, for a register of unions at once.
 //!
 //! With the left ends ascending, the sweep remembers how far right it has reached:
 //! `length += relu(y_i - max(x_i, reach)); reach = max(reach, y_i)`.
@@ -7,42 +7,25 @@ use pulp::Simd;
 
 use crate::Float;
 
-/// The length of the union of the intervals `[x_i, y_i]`.
-///
-/// `left` are the left ends in ascending order, `index` where each stands in `right`.
+/// The length of the union of the intervals `(x_i, y_i)`, which come in ascending order of `x_i`.
 #[inline(always)]
 pub(super) fn union_length<E: Float, S: Simd>(
     simd: S,
-    (index, left): (&[u32], &[E]),
-    right: &[E::Vector<S>],
-) -> E::Vector<S> {
-    // A length the compiler knows lets it unroll the sweep.
-    match right.len() {
-        8 => sweep::<E, S>(simd, (&index[..8], &left[..8]), &right[..8]),
-        _ => sweep::<E, S>(simd, (index, left), right),
-    }
-}
-
-#[inline(always)]
-fn sweep<E: Float, S: Simd>(
-    simd: S,
-    (index, left): (&[u32], &[E]),
-    right: &[E::Vector<S>],
+    intervals: impl Iterator<Item = (E::Vector<S>, E::Vector<S>)>,
 ) -> E::Vector<S> {
     let zero = E::splat(simd, E::ZERO);
     let mut reach = E::splat(simd, E::NEG_INFINITY);
     let mut length = zero;
-    for (&i, &x) in index.iter().zip(left) {
-        let y = right[i as usize];
-        let start = E::larger(simd, E::splat(simd, x), reach);
+    for (x, y) in intervals {
+        let start = E::larger(simd, x, reach);
         length = E::plus(simd, length, E::larger(simd, E::minus(simd, y, start), zero));
         reach = E::larger(simd, y, reach);
     }
     length
 }
 
-/// Adds the gradient of `weight * union_length` to `grad_left` (in ascending order, like `left`) and
-/// `grad_right` (like `right`). `reach` is scratch of the group's size.
+/// The gradient of `weight * union_length`: calls `add(i, grad_x, grad_y)` for each interval.
+/// `reach` is scratch, one register per interval.
 ///
 /// Every connected piece of the union ends at one interval's right end (+1) and starts at one
 /// interval's left end (-1). Empty intervals have no gradient; intervals that only touch count as
@@ -50,55 +33,51 @@ fn sweep<E: Float, S: Simd>(
 #[inline(always)]
 pub(super) fn union_backward<E: Float, S: Simd>(
     simd: S,
-    (index, left): (&[u32], &[E]),
-    right: &[E::Vector<S>],
+    intervals: impl DoubleEndedIterator<Item = (E::Vector<S>, E::Vector<S>)> + ExactSizeIterator + Clone,
     weight: E::Vector<S>,
     reach: &mut [E::Vector<S>],
-    grad_left: &mut [E::Vector<S>],
-    grad_right: &mut [E::Vector<S>],
-) {
-    match right.len() {
-        8 => sweep_backward::<E, S>(
-            simd,
-            (&index[..8], &left[..8]),
-            &right[..8],
-            weight,
-            &mut [weight; 8],
-            &mut grad_left[..8],
-            &mut grad_right[..8],
-        ),
-        _ => {
-            sweep_backward::<E, S>(simd, (index, left), right, weight, reach, grad_left, grad_right)
-        }
-    }
-}
-
-#[inline(always)]
-fn sweep_backward<E: Float, S: Simd>(
-    simd: S,
-    (index, left): (&[u32], &[E]),
-    right: &[E::Vector<S>],
-    weight: E::Vector<S>,
-    reach: &mut [E::Vector<S>],
-    grad_left: &mut [E::Vector<S>],
-    grad_right: &mut [E::Vector<S>],
+    mut add: impl FnMut(usize, E::Vector<S>, E::Vector<S>),
 ) {
     let zero = E::splat(simd, E::ZERO);
     let mut before = E::splat(simd, E::NEG_INFINITY);
-    for (&i, reach) in index.iter().zip(reach.iter_mut()) {
+    for ((_, y), reach) in intervals.clone().zip(reach.iter_mut()) {
         *reach = before;
-        before = E::larger(simd, right[i as usize], before);
+        before = E::larger(simd, y, before);
     }
     // Going back, `ends` is the weight if the next interval starts a new piece, else 0.
     let mut ends = weight;
-    let sorted = index.iter().zip(left).zip(reach.iter()).zip(grad_left.iter_mut());
-    for (((&i, &x), &before), grad_left) in sorted.rev() {
-        let (x, y, grad_right) =
-            (E::splat(simd, x), right[i as usize], &mut grad_right[i as usize]);
+    for (i, (x, y)) in intervals.enumerate().rev() {
+        let before = reach[i];
         let counts = E::exceeds(simd, y, E::larger(simd, x, before));
         let starts = E::select(simd, E::exceeds(simd, before, x), zero, weight);
-        *grad_right = E::plus(simd, *grad_right, E::select(simd, counts, ends, zero));
-        *grad_left = E::minus(simd, *grad_left, E::select(simd, counts, starts, zero));
+        let grad_x = E::minus(simd, zero, E::select(simd, counts, starts, zero));
+        add(i, grad_x, E::select(simd, counts, ends, zero));
         ends = E::select(simd, counts, starts, ends);
+    }
+}
+
+/// The lengths of all groups, reduced, for a register of pairs.
+pub(super) struct Reduced<E: Float, S: Simd> {
+    pub(super) total: E::Vector<S>,
+    pub(super) maximum: E::Vector<S>,
+    /// The first group that attains the maximum, in the form of
+    /// [`from_index`](crate::float::Lanes::from_index).
+    pub(super) arg: E::Vector<S>,
+}
+
+impl<E: Float, S: Simd> Reduced<E, S> {
+    #[inline(always)]
+    pub(super) fn new(simd: S) -> Self {
+        let zero = E::splat(simd, E::ZERO);
+        Self { total: zero, maximum: E::splat(simd, E::NEG_INFINITY), arg: zero }
+    }
+
+    /// Takes in the length of the next group.
+    #[inline(always)]
+    pub(super) fn push(&mut self, simd: S, group: usize, length: E::Vector<S>) {
+        let larger = E::exceeds(simd, length, self.maximum);
+        self.total = E::plus(simd, self.total, length);
+        self.maximum = E::larger(simd, length, self.maximum);
+        self.arg = E::select(simd, larger, E::splat(simd, E::from_index(group)), self.arg);
     }
 }
