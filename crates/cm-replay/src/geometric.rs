@@ -95,11 +95,12 @@ impl Discount {
     }
 
     /// Offsets `1..=horizon`, for a `horizon` of at least 1.
-    #[inline]
     pub(crate) fn truncated_at(self, horizon: u64) -> TruncatedGeometric {
-        let exponent = horizon as f64 * self.log_gamma;
-        // gamma^horizon is below half a unit in the last place of 1.
-        let minus_mass = if exponent < -38.0 { -1.0 } else { exponent.exp_m1() };
-        TruncatedGeometric { discount: self, horizon, minus_mass }
+        TruncatedGeometric { discount: self, horizon, minus_mass: -self.cumulative(horizon) }
+    }
+
+    /// The weight of offsets up to `offset` without truncation, `1 - gamma^offset`.
+    pub(crate) fn cumulative(self, offset: u64) -> f64 {
+        -(offset as f64 * self.log_gamma).exp_m1()
     }
 }

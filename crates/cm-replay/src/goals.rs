@@ -4,6 +4,7 @@ use cm_random::{below_u64, unit_f32, unit_f64};
 
 use crate::geometric::Discount;
 use crate::numbering::{Numbering, Place};
+use crate::offsets::Offsets;
 use crate::{Error, Result};
 
 /// How goals are drawn: a mixture, by probability, of three kinds.
@@ -74,7 +75,7 @@ pub enum End {
 /// Checked settings, ready to draw.
 #[derive(Clone, Debug)]
 pub(crate) struct GoalSampler {
-    discount: Discount,
+    offsets: Offsets,
     from: From,
     end: End,
     random_below: f32,
@@ -82,7 +83,8 @@ pub(crate) struct GoalSampler {
 }
 
 impl GoalSampler {
-    pub(crate) fn new(goals: &Goals) -> Result<Self> {
+    /// `longest` is the number of steps after the first in the longest trajectory.
+    pub(crate) fn new(goals: &Goals, longest: u64) -> Result<Self> {
         let valid = |probability: f32| (0.0..=1.0).contains(&probability);
         if !valid(goals.uniform_future)
             || !valid(goals.random)
@@ -95,7 +97,7 @@ impl GoalSampler {
             });
         }
         Ok(Self {
-            discount: Discount::new(goals.geometric.gamma)?,
+            offsets: Offsets::new(Discount::new(goals.geometric.gamma)?, longest + 1),
             from: goals.geometric.from,
             end: goals.geometric.end,
             random_below: goals.random,
@@ -126,13 +128,10 @@ impl GoalSampler {
     fn geometric_offset(&self, remaining: u64, word: u64) -> u64 {
         let u = unit_f64(word);
         let skipped = u64::from(self.from == From::Current);
-        match self.end {
-            End::Truncate => {
-                self.discount.truncated_at(remaining + skipped).offset_at(u) - skipped
-            }
-            End::Clip => {
-                (self.discount.truncated_at(u64::MAX).offset_at(u) - skipped).min(remaining)
-            }
-        }
+        let offset = match self.end {
+            End::Truncate => self.offsets.truncated(remaining + skipped, u),
+            End::Clip => self.offsets.clipped(remaining + skipped, u),
+        };
+        offset - skipped
     }
 }

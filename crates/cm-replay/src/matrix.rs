@@ -28,7 +28,10 @@ enum Storage {
     /// An anonymous map in huge pages: random rows of a large matrix cost far fewer TLB misses than on the heap.
     Huge(Arc<MmapMut>),
     /// Part of a mapped file, starting at a byte that is a multiple of 64.
-    File { map: Arc<Mmap>, start: usize },
+    File {
+        map: Arc<Mmap>,
+        start: usize,
+    },
 }
 
 /// The size in bytes from which huge pages are worth asking for.

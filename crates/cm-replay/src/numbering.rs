@@ -52,6 +52,11 @@ impl Numbering {
         self.steps.total
     }
 
+    /// The number of transitions in the longest trajectory.
+    pub(crate) fn longest(&self) -> u64 {
+        self.spans.iter().map(|(first, last)| (last - first) as u64).max().unwrap_or(0)
+    }
+
     /// The step at which transition `number` starts.
     #[inline]
     pub(crate) fn transition(&self, number: u64) -> Place {

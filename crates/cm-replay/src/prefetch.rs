@@ -77,11 +77,11 @@ impl Worker {
         let (empty, take_empty) = sync_channel::<Batch>(DEPTH + 1);
         let work = move || {
             let mut step = first_step;
-            let mut spare: Vec<_> =
-                (0..DEPTH).map(|_| Batch::new(sampler.data(), rows)).collect();
+            let mut spare: Vec<_> = (0..DEPTH).map(|_| Batch::new(sampler.data(), rows)).collect();
             // Ends when either channel's other side is gone.
             while let Some(mut batch) = spare.pop().or_else(|| take_empty.recv().ok()) {
-                if batch.steps.len() != rows || sampler.fill_sequentially(step, &mut batch).is_err() {
+                if batch.steps.len() != rows || sampler.fill_sequentially(step, &mut batch).is_err()
+                {
                     batch = Batch::new(sampler.data(), rows);
                     sampler.fill_sequentially(step, &mut batch).expect("the buffers fit");
                 }

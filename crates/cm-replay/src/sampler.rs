@@ -1,11 +1,12 @@
 //! Batches as a pure function of the data, the seed and the step number.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use cm_random::{Philox, below_u64};
 
 use crate::batch::{Batch, BatchMut};
-use crate::gather::{Rows, copy_row, prefetch_row};
+use crate::gather::{Rows, copy_rows, prefetch_rows};
 use crate::goals::{GoalSampler, Goals};
 use crate::numbering::Numbering;
 use crate::{Dataset, Result};
@@ -75,7 +76,7 @@ impl Sampler {
         seed: u64,
     ) -> Result<Self> {
         let numbering = Numbering::new(&data, trajectories)?;
-        let goals = GoalSampler::new(&goals)?;
+        let goals = GoalSampler::new(&goals, numbering.longest())?;
         Ok(Self { data, numbering, goals, philox: Philox::new(seed) })
     }
 
@@ -123,40 +124,45 @@ impl Sampler {
         );
     }
 
-    /// Rows `first_row..` of the batch. The copy of a row runs a few rows behind its draw, so that its data are on their way from
-    /// memory while other rows are drawn and copied.
+    /// Rows `first_row..` of the batch, block after block: words, draws, then the copies of the block before, whose data are by then on
+    /// their way from memory.
     fn fill_rows(&self, step: u64, first_row: usize, mut batch: BatchMut) {
-        const AHEAD: usize = 12;
         let observations = Rows::of(self.data.observations());
         let actions = Rows::of(self.data.actions());
         let rows = batch.steps.len();
-        for row in 0..rows + AHEAD {
-            if row < rows {
-                let (drawn, goal) = self.draw(step, first_row + row);
-                batch.steps[row] = drawn;
-                batch.goal_steps[row] = goal;
-                prefetch_row(observations, actions, &batch, row);
-            }
-            if let Some(row) = row.checked_sub(AHEAD) {
-                copy_row(observations, actions, &mut batch, row);
-            }
+        let mut drawn = 0..0;
+        while drawn.end < rows {
+            let next = drawn.end..rows.min(drawn.end + BLOCK);
+            self.draw(step, first_row, next.clone(), &mut batch);
+            prefetch_rows(observations, actions, &batch, next.clone());
+            copy_rows(observations, actions, &mut batch, drawn);
+            drawn = next;
         }
+        copy_rows(observations, actions, &mut batch, drawn);
     }
 
-    /// The step and the goal's step of one row.
-    #[inline]
-    fn draw(&self, step: u64, row: usize) -> (usize, usize) {
-        let words = self.philox.block(step, TRANSITION_STREAM, row as u32);
-        let kind = match self.goals.is_mixture() {
-            true => self.philox.block(step, GOAL_KIND_STREAM, row as u32)[0],
-            false => 0,
-        };
-        let number = below_u64(wide(words[0], words[1]), self.numbering.transitions());
-        let place = self.numbering.transition(number);
-        let goal = self.goals.draw(&self.numbering, place, kind, wide(words[2], words[3]));
-        (place.step, goal)
+    /// The steps and the goals' steps of a block of rows.
+    fn draw(&self, step: u64, first_row: usize, rows: Range<usize>, batch: &mut BatchMut) {
+        let mut words = [[0; 4]; BLOCK];
+        for (row, words) in rows.clone().zip(&mut words) {
+            *words = self.philox.block(step, TRANSITION_STREAM, (first_row + row) as u32);
+        }
+        for (row, words) in rows.zip(&words) {
+            let kind = match self.goals.is_mixture() {
+                true => self.philox.block(step, GOAL_KIND_STREAM, (first_row + row) as u32)[0],
+                false => 0,
+            };
+            let number = below_u64(wide(words[0], words[1]), self.numbering.transitions());
+            let place = self.numbering.transition(number);
+            batch.steps[row] = place.step;
+            batch.goal_steps[row] =
+                self.goals.draw(&self.numbering, place, kind, wide(words[2], words[3]));
+        }
     }
 }
+
+/// Rows drawn at a time.
+const BLOCK: usize = 16;
 
 #[inline]
 fn wide(low: u32, high: u32) -> u64 {
