@@ -1,7 +1,7 @@
 //! NumPy `.npz`: a zip archive of `.npy` files, stored or deflated. Read with bounds on every size a header claims.
 
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Read};
 use std::path::Path;
 
 use zip::ZipArchive;
@@ -36,12 +36,16 @@ impl Arrays for Npz {
 
     fn numbers(&mut self, name: &str) -> Result<Matrix> {
         let (header, mut file) = self.array(name)?;
-        header.read_matrix(name, &mut file)
+        let matrix = header.read_matrix(name, &mut file)?;
+        check_end(name, &mut file)?;
+        Ok(matrix)
     }
 
     fn integers(&mut self, name: &str) -> Result<Vec<u64>> {
         let (header, mut file) = self.array(name)?;
-        header.read_integers(name, &mut file)
+        let integers = header.read_integers(name, &mut file)?;
+        check_end(name, &mut file)?;
+        Ok(integers)
     }
 }
 
@@ -64,6 +68,15 @@ impl Npz {
             return Err(Error::Truncated { key, expected, found: there });
         }
         Ok((header, file))
+    }
+}
+
+/// Reading at the end makes the archive compare its checksum, and shows data beyond what the header claims.
+fn check_end(name: &str, file: &mut impl Read) -> Result<()> {
+    match file.read(&mut [0]) {
+        Ok(0) => Ok(()),
+        Ok(_) => Err(Error::format(FORMAT, format!("array `{name}` is longer than it claims"))),
+        Err(error) => Err(Error::format(FORMAT, format!("array `{name}`: {error}"))),
     }
 }
 
