@@ -1,4 +1,4 @@
-//! Replay.
+#![doc = include_str!("../README.md")]
 
 mod batch;
 mod dataset;
