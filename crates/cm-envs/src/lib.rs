@@ -1,0 +1,5 @@
+//! envs
+mod error;
+mod output;
+pub mod tabular;
+pub use error::Error;
