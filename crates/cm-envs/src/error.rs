@@ -92,15 +92,12 @@ pub enum Error {
     },
     /// The iteration towards one goal stalled before it reached its tolerance.
     #[error(
-        "goal {goal}: expected a relative change of at most {tolerance:e} per sweep, \
-         found {found:e} after {rounds} rounds"
+        "goal {goal}: expected to converge, found a residual of {found:e} after {rounds} rounds"
     )]
     NotConverged {
         /// The goal state.
         goal: usize,
-        /// The change asked for.
-        tolerance: f64,
-        /// The change reached.
+        /// The largest residual of a distance.
         found: f64,
         /// Rounds of policy iteration done.
         rounds: usize,
@@ -141,9 +138,10 @@ pub(crate) fn check_index(
 }
 
 /// `Ok` when `found` is a number in `[0, 1]`.
-pub(crate) fn check_probability(
-    what: impl FnOnce() -> String,
-    found: f64,
-) -> Result<(), Error> {
-    if (0.0..=1.0).contains(&found) { Ok(()) } else { Err(Error::Probability { what: what(), found }) }
+pub(crate) fn check_probability(what: impl FnOnce() -> String, found: f64) -> Result<(), Error> {
+    if (0.0..=1.0).contains(&found) {
+        Ok(())
+    } else {
+        Err(Error::Probability { what: what(), found })
+    }
 }

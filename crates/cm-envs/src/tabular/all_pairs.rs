@@ -2,7 +2,6 @@
 
 use rayon::prelude::*;
 
-use super::chain::distance;
 use super::occupancy;
 use super::pairs::AllPairs;
 use super::reach::Predecessors;
@@ -11,7 +10,7 @@ use crate::Error;
 
 /// One factorisation serves all goals of a chain; beyond this number of states per successor it costs more
 /// than one iteration per goal (measured, `cargo bench --bench tabular`).
-const STATES_PER_SUCCESSOR: usize = 100;
+const STATES_PER_SUCCESSOR: usize = 1000;
 
 /// An occupancy below this may have lost precision to underflow on the way.
 const UNDERFLOW: f64 = 1e-280;
@@ -66,8 +65,8 @@ fn fill(
     distances: &mut [f64],
 ) -> Result<(), Error> {
     let values = problem.solve(&predecessors.reaching(goal))?;
-    for (target, value) in distances.iter_mut().zip(values) {
-        *target = distance(value);
+    for (distance, value) in distances.iter_mut().zip(values) {
+        *distance = value.distance();
     }
     Ok(())
 }

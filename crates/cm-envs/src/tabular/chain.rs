@@ -85,19 +85,27 @@ impl MarkovChain {
         let values = self.hitting_values(goal, discount)?;
         // p(g | g) = (1 - gamma) + gamma sum_s' p(s' | g) p(g | s'), and p(g | s') = E[gamma^H] p(g | g).
         let returning = self.problem(discount).row_value(goal, &values).to_f64();
-        let at_goal = Wide::new((1.0 - discount.value()) / (1.0 - returning));
-        Ok(values.into_iter().map(|value| (value * at_goal).to_f64()).collect())
+        let at_goal = (1.0 - discount.value()) / (1.0 - returning);
+        Ok(values.into_iter().map(|value| at_goal * value.to_f64()).collect())
     }
 
     /// `E[gamma^H]` for every start, where H is the time `goal` is first reached: 1 at the goal,
     /// 0 where it cannot be reached (or where the value is below the range of `f64`).
-    pub fn hitting_transforms_to(&self, goal: usize, discount: Discount) -> Result<Vec<f64>, Error> {
+    pub fn hitting_transforms_to(
+        &self,
+        goal: usize,
+        discount: Discount,
+    ) -> Result<Vec<f64>, Error> {
         Ok(self.hitting_values(goal, discount)?.into_iter().map(Wide::to_f64).collect())
     }
 
     /// The successor distance (Eq. 5) from every state to `goal`: infinite where it cannot be reached.
-    pub fn successor_distances_to(&self, goal: usize, discount: Discount) -> Result<Vec<f64>, Error> {
-        Ok(self.hitting_values(goal, discount)?.into_iter().map(distance).collect())
+    pub fn successor_distances_to(
+        &self,
+        goal: usize,
+        discount: Discount,
+    ) -> Result<Vec<f64>, Error> {
+        Ok(self.hitting_values(goal, discount)?.into_iter().map(Wide::distance).collect())
     }
 
     /// The successor distance (Eq. 5) of all pairs. Goals are solved in parallel.
@@ -132,10 +140,4 @@ impl From<MarkovChain> for ControlledProcess {
     fn from(chain: MarkovChain) -> Self {
         Self::from_transitions(chain.transitions, 1)
     }
-}
-
-/// `-log E[gamma^H]`: the successor distance, by the hitting-time lemma (`thm:hitting_time`).
-pub(crate) fn distance(value: Wide) -> f64 {
-    // Subtracted, so that the distance of the goal to itself is 0 and not -0.
-    0.0 - value.ln()
 }

@@ -88,7 +88,8 @@ impl TryFrom<ChainFile> for MarkovChain {
 
     fn try_from(file: ChainFile) -> Result<Self, Error> {
         let rows = file.transition.into_iter().map(|row| (row.state, 0, row.next, row.probability));
-        let rows = collect_rows(file.states, 1, rows, |state, _| format!("transition of state {state}"))?;
+        let rows =
+            collect_rows(file.states, 1, rows, |state, _| format!("transition of state {state}"))?;
         Self::from_fn(file.states, |state| pairs(&rows[state]))
     }
 }
@@ -97,8 +98,10 @@ impl TryFrom<ProcessFile> for ControlledProcess {
     type Error = Error;
 
     fn try_from(file: ProcessFile) -> Result<Self, Error> {
-        let rows =
-            file.transition.into_iter().map(|row| (row.state, row.action, row.next, row.probability));
+        let rows = file
+            .transition
+            .into_iter()
+            .map(|row| (row.state, row.action, row.next, row.probability));
         let rows = collect_rows(file.states, file.actions, rows, |state, action| {
             format!("transition of state {state}, action {action}")
         })?;

@@ -1,6 +1,5 @@
 //! What the solver found for one goal.
 
-use super::chain::distance;
 use super::policy::Policy;
 use super::process::ControlledProcess;
 use super::solver::GoalProblem;
@@ -34,11 +33,11 @@ pub struct GoalReaching {
     distances: Vec<f64>,
     action_distances: Vec<f64>,
     greedy_actions: Vec<u32>,
-    log_value_at_goal: f64,
+    value_at_goal: f64,
 }
 
 impl GoalReaching {
-    /// From the fixed point `values` of `problem`.
+    /// From the solution `values` of `problem`.
     pub(crate) fn new(problem: GoalProblem<'_>, goal: usize, values: &[Wide]) -> Self {
         let actions = problem.actions;
         let action_values: Vec<Wide> =
@@ -51,10 +50,10 @@ impl GoalReaching {
         Self {
             goal,
             actions,
-            distances: values.iter().map(|&value| distance(value)).collect(),
-            action_distances: action_values.into_iter().map(distance).collect(),
+            distances: values.iter().map(|value| value.distance()).collect(),
+            action_distances: action_values.into_iter().map(Wide::distance).collect(),
             greedy_actions,
-            log_value_at_goal: value_at_goal.ln(),
+            value_at_goal,
         }
     }
 
@@ -94,7 +93,7 @@ impl GoalReaching {
 
     /// The optimal value of Eq. 1, `V*(s) = max_pi p(g | s)`, for every state.
     pub fn goal_values(&self) -> Vec<f64> {
-        self.distances.iter().map(|distance| (self.log_value_at_goal - distance).exp()).collect()
+        self.distances.iter().map(|distance| self.value_at_goal * (-distance).exp()).collect()
     }
 
     /// The best action in every state, the first of equally good ones. Where the goal
@@ -144,7 +143,8 @@ impl GoalReaching {
 
 /// The first of the values that are as good as the best.
 fn first_best(values: &[Wide]) -> usize {
-    let best = values.iter().copied().fold(Wide::ZERO, |best, value| if value > best { value } else { best });
-    let good = |&value: &Wide| best.is_zero() || value.ratio(best) >= 1.0 - EQUALLY_GOOD;
+    let best =
+        values.iter().fold(Wide::ZERO, |best, &value| if value > best { value } else { best });
+    let good = |value: &Wide| best.is_zero() || value.ratio(best) >= 1.0 - EQUALLY_GOOD;
     values.iter().position(good).unwrap_or(0)
 }

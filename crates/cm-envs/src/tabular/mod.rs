@@ -17,8 +17,8 @@ mod wide;
 
 pub use chain::MarkovChain;
 pub use discount::Discount;
+pub use file::{load, save};
 pub use goal::GoalReaching;
 pub use pairs::AllPairs;
 pub use policy::Policy;
 pub use process::ControlledProcess;
-pub use file::{load, save};

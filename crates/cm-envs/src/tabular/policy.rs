@@ -75,7 +75,10 @@ impl Policy {
     }
 
     /// The actions a state may take, with their probabilities.
-    pub(crate) fn choices(&self, state: usize) -> impl ExactSizeIterator<Item = (usize, f64)> + Clone {
+    pub(crate) fn choices(
+        &self,
+        state: usize,
+    ) -> impl ExactSizeIterator<Item = (usize, f64)> + Clone {
         self.0.row(state)
     }
 

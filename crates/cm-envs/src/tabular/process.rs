@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::chain::{MarkovChain, distance};
+use super::chain::MarkovChain;
 use super::discount::Discount;
 use super::file::ProcessFile;
 use super::goal::GoalReaching;
@@ -137,7 +137,8 @@ impl ControlledProcess {
             let chosen = policy.probability(goal, goal_action);
             let to_goal = occupancy.to_goal(goal);
             for (pair, value) in values.iter_mut().enumerate() {
-                let later: f64 = self.transitions.row(pair).map(|(next, p)| p * to_goal[next]).sum();
+                let later: f64 =
+                    self.transitions.row(pair).map(|(next, p)| p * to_goal[next]).sum();
                 *value = gamma * later * chosen;
             }
             values[target] += 1.0 - gamma;
@@ -169,8 +170,7 @@ impl ControlledProcess {
         check_index(|| "start".into(), start, self.states())?;
         let predecessors = Predecessors::new(&self.transitions, self.actions);
         let to_goal = |goal| {
-            let values = self.problem(discount).solve(&predecessors.reaching(goal))?;
-            Ok(distance(values[start]))
+            Ok(self.problem(discount).solve(&predecessors.reaching(goal))?[start].distance())
         };
         (0..self.states()).into_par_iter().map(to_goal).collect()
     }

@@ -66,11 +66,7 @@ impl Transitions {
             .map(|(&next, &probability)| (next as usize, probability))
     }
 
-    fn push(
-        &mut self,
-        mut row: Vec<(usize, f64)>,
-        name: impl Fn() -> String,
-    ) -> Result<(), Error> {
+    fn push(&mut self, mut row: Vec<(usize, f64)>, name: impl Fn() -> String) -> Result<(), Error> {
         for &(next, probability) in &row {
             check_index(|| format!("{}, next state", name()), next, self.states)?;
             check_probability(|| format!("{}, entry {next}", name()), probability)?;

@@ -27,12 +27,9 @@ impl Wide {
         self.mantissa == 0.0
     }
 
-    /// The natural logarithm; minus infinity of zero.
-    pub(crate) fn ln(self) -> f64 {
-        if self.is_zero() {
-            return f64::NEG_INFINITY;
-        }
-        self.mantissa.ln() + self.exponent as f64 * std::f64::consts::LN_2
+    /// `-log` of it, the distance when it is `E[gamma^H]`: infinity of zero.
+    pub(crate) fn distance(self) -> f64 {
+        if self.is_zero() { f64::INFINITY } else { Self::ONE.log_ratio(self) }
     }
 
     /// The nearest `f64`: zero below its range, infinity above.
@@ -44,26 +41,42 @@ impl Wide {
 
     /// `self / other` for a positive `other`, as an `f64`.
     pub(crate) fn ratio(self, other: Self) -> f64 {
-        Self {
-            mantissa: self.mantissa / other.mantissa,
-            exponent: self.exponent - other.exponent,
-        }
-        .to_f64()
+        let mantissa = self.mantissa / other.mantissa;
+        Self { mantissa, exponent: self.exponent - other.exponent }.to_f64()
     }
 
+    /// `log(self / other)` of positive numbers, as precise near 0 as the numbers are.
+    pub(crate) fn log_ratio(self, other: Self) -> f64 {
+        let exponent = (self.exponent - other.exponent) as f64;
+        (self.mantissa / other.mantissa).ln() + exponent * std::f64::consts::LN_2
+    }
+
+    /// `exp(power)` of a finite number.
+    pub(crate) fn exp(power: f64) -> Self {
+        let exponent = (power / std::f64::consts::LN_2).round();
+        let mantissa = (power - exponent * std::f64::consts::LN_2).exp();
+        Self { mantissa, exponent: exponent as i64 }.normalised()
+    }
+
+    #[inline]
     fn normalised(self) -> Self {
         if self.mantissa < f64::MIN_POSITIVE {
-            if self.mantissa == 0.0 {
-                return Self::ZERO;
-            }
-            let lifted =
-                Self { mantissa: self.mantissa * power_of_two(64), exponent: self.exponent - 64 };
-            return lifted.normalised();
+            return self.normalised_from_below();
         }
         let bits = self.mantissa.to_bits();
         let shift = (bits >> 52) as i64 - 1023;
         let mantissa = f64::from_bits((bits & ((1 << 52) - 1)) | (1023 << 52));
         Self { mantissa, exponent: self.exponent + shift }
+    }
+
+    /// Zero, or a subnormal mantissa.
+    #[cold]
+    fn normalised_from_below(self) -> Self {
+        if self.mantissa == 0.0 {
+            return Self::ZERO;
+        }
+        let mantissa = self.mantissa * power_of_two(64);
+        Self { mantissa, exponent: self.exponent - 64 }.normalised()
     }
 }
 
@@ -92,6 +105,7 @@ pub(crate) struct Sum(Wide);
 impl Sum {
     pub(crate) const ZERO: Self = Self(Wide::ZERO);
 
+    #[inline]
     pub(crate) fn value(self) -> Wide {
         self.0.normalised()
     }
@@ -101,21 +115,18 @@ impl Sum {
 impl AddAssign<(f64, Wide)> for Sum {
     #[inline]
     fn add_assign(&mut self, (probability, value): (f64, Wide)) {
-        let product = probability * value.mantissa;
-        let difference = value.exponent - self.0.exponent;
-        if difference <= 0 {
-            self.0.mantissa += product * power_of_two(difference);
-        } else {
-            self.0.mantissa = self.0.mantissa * power_of_two(-difference) + product;
-            self.0.exponent = value.exponent;
-        }
+        // Without branches: which of the two is larger cannot be foretold.
+        let exponent = self.0.exponent.max(value.exponent);
+        let sum = self.0.mantissa * power_of_two(self.0.exponent - exponent);
+        let product = probability * value.mantissa * power_of_two(value.exponent - exponent);
+        self.0 = Wide { mantissa: sum + product, exponent };
     }
 }
 
-/// `2^exponent`, zero below the normal range; exponents above it do not occur.
+/// `2^exponent` for an exponent up to 1023; zero below the normal range.
 #[inline]
 fn power_of_two(exponent: i64) -> f64 {
-    if exponent < -1022 { 0.0 } else { f64::from_bits(((1023 + exponent) as u64) << 52) }
+    f64::from_bits(((exponent.max(-1023) + 1023) as u64) << 52)
 }
 
 #[cfg(test)]
@@ -137,7 +148,7 @@ mod tests {
             sum += 1e-300_f64.ln();
         }
         assert_eq!(power.to_f64(), 0.0);
-        assert!((power.ln() / sum - 1.0).abs() < 1e-12);
+        assert!((power.distance() / sum + 1.0).abs() < 1e-12);
         assert_eq!((power * power).ratio(power * power), 1.0);
     }
 

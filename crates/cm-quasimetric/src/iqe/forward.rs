@@ -1,0 +1,106 @@
+//! Pairwise distances.
+
+use std::ops::Range;
+
+use pulp::{Arch, Simd, WithSimd};
+use rayon::prelude::*;
+
+use super::Groups;
+use super::order::Order;
+use super::sweep::{Reduced, union_length};
+use crate::panels::RowPanels;
+use crate::{Float, Rows};
+
+/// Rows of `x` that one task takes.
+const BLOCK: usize = 16;
+
+/// Writes `distances[i * m + j] = d(x_i, y_j)`.
+pub(crate) fn pairwise<E: Float>(
+    groups: Groups,
+    x: Rows<'_, E>,
+    y: Rows<'_, E>,
+    distances: &mut [E],
+) {
+    let order = &Order::new(groups, x);
+    let panels = &RowPanels::pack(y);
+    let m = y.rows();
+    distances.par_chunks_mut(BLOCK * m).enumerate().for_each(|(block, distances)| {
+        let rows = block * BLOCK..((block + 1) * BLOCK).min(x.rows());
+        let size = rows.len() * panels.padded_rows();
+        let (mut total, mut maximum, mut arg) =
+            (vec![E::ZERO; size], vec![E::ZERO; size], vec![E::ZERO; size]);
+        let reduced = Buffers { total: &mut total, maximum: &mut maximum, arg: &mut arg };
+        Arch::new().dispatch(Lengths { groups, order, panels, rows, reduced });
+        let padded = total
+            .chunks_exact(panels.padded_rows())
+            .zip(maximum.chunks_exact(panels.padded_rows()));
+        for (out, (total, maximum)) in distances.chunks_exact_mut(m).zip(padded) {
+            for ((out, &total), &maximum) in out.iter_mut().zip(total).zip(maximum) {
+                *out = groups.reduce(total, maximum);
+            }
+        }
+    });
+}
+
+/// The lengths of all groups, reduced, for each pair; rows padded to whole registers.
+pub(super) struct Buffers<'a, E> {
+    pub(super) total: &'a mut [E],
+    pub(super) maximum: &'a mut [E],
+    /// The first group that attains the maximum, in the form of
+    /// [`from_index`](crate::float::Lanes::from_index).
+    pub(super) arg: &'a mut [E],
+}
+
+/// Fills the buffers for the rows of `x` in `rows` and all rows of `y`.
+pub(super) struct Lengths<'a, E> {
+    pub(super) groups: Groups,
+    pub(super) order: &'a Order<E>,
+    pub(super) panels: &'a RowPanels<E>,
+    pub(super) rows: Range<usize>,
+    pub(super) reduced: Buffers<'a, E>,
+}
+
+impl<E: Float> WithSimd for Lengths<'_, E> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let panels_per_row = self.panels.iter().len();
+        let total = E::as_vectors_mut::<S>(self.reduced.total).0;
+        let maximum = E::as_vectors_mut::<S>(self.reduced.maximum).0;
+        let arg = E::as_vectors_mut::<S>(self.reduced.arg).0;
+        for (block, (_, panel)) in self.panels.iter().enumerate() {
+            let panel = E::as_vectors::<S>(panel).0;
+            for row in self.rows.clone() {
+                let mut reduced = Reduced::<E, S>::new(simd);
+                for (group, right) in panel.chunks_exact(self.groups.size).enumerate() {
+                    let (index, left) = self.order.group(row, group);
+                    // A size the compiler knows lets it unroll the sweep.
+                    let length = match self.groups.size {
+                        8 => length::<E, S>(simd, &index[..8], &left[..8], &right[..8]),
+                        _ => length::<E, S>(simd, index, left, right),
+                    };
+                    reduced.push(simd, group, length);
+                }
+                let place = (row - self.rows.start) * panels_per_row + block;
+                (total[place], maximum[place], arg[place]) =
+                    (reduced.total, reduced.maximum, reduced.arg);
+            }
+        }
+    }
+}
+
+/// The length of one group's union for a register of pairs that share the left ends.
+#[inline(always)]
+fn length<E: Float, S: Simd>(
+    simd: S,
+    index: &[u32],
+    left: &[E],
+    right: &[E::Vector<S>],
+) -> E::Vector<S> {
+    let intervals = index.iter().zip(left).map(
+        #[inline(always)]
+        |(&i, &x)| (E::splat(simd, x), right[i as usize]),
+    );
+    union_length::<E, S>(simd, intervals)
+}

@@ -1,0 +1,63 @@
+//! The innermost loops: a few rows of `x` against one panel of rows of `y`, all in registers.
+
+use pulp::Simd;
+
+use crate::Float;
+
+/// `sum_i (x_i - y_i)^2` for each pair of the tile.
+#[inline(always)]
+pub(super) fn squares<E: Float, S: Simd, const ROWS: usize>(
+    simd: S,
+    x: [&[E]; ROWS],
+    panel: &[E::Vector<S>],
+) -> [E::Vector<S>; ROWS] {
+    let x = x.map(|row| &row[..panel.len()]);
+    let mut sums = [E::splat(simd, E::ZERO); ROWS];
+    for (i, &y) in panel.iter().enumerate() {
+        for row in 0..ROWS {
+            let difference = E::minus(simd, E::splat(simd, x[row][i]), y);
+            sums[row] = E::mul_add(simd, difference, difference, sums[row]);
+        }
+    }
+    sums
+}
+
+/// `max_i relu(x_i - y_i)` for each pair of the tile.
+#[inline(always)]
+pub(super) fn maxima<E: Float, S: Simd, const ROWS: usize>(
+    simd: S,
+    x: [&[E]; ROWS],
+    panel: &[E::Vector<S>],
+) -> [E::Vector<S>; ROWS] {
+    let x = x.map(|row| &row[..panel.len()]);
+    let mut best = [E::splat(simd, E::ZERO); ROWS];
+    for (i, &y) in panel.iter().enumerate() {
+        for row in 0..ROWS {
+            best[row] = E::larger(simd, E::minus(simd, E::splat(simd, x[row][i]), y), best[row]);
+        }
+    }
+    best
+}
+
+/// The first feature that attains `max_i relu(x_i - y_i)` for each pair of the tile, in the form of
+/// [`from_index`](crate::float::Lanes::from_index); zero if no difference is positive.
+#[inline(always)]
+pub(super) fn argmaxima<E: Float, S: Simd, const ROWS: usize>(
+    simd: S,
+    x: [&[E]; ROWS],
+    panel: &[E::Vector<S>],
+) -> [E::Vector<S>; ROWS] {
+    let x = x.map(|row| &row[..panel.len()]);
+    let mut best = [E::splat(simd, E::ZERO); ROWS];
+    let mut arg = best;
+    for (i, &y) in panel.iter().enumerate() {
+        let index = E::splat(simd, E::from_index(i));
+        for row in 0..ROWS {
+            let difference = E::minus(simd, E::splat(simd, x[row][i]), y);
+            let better = E::exceeds(simd, difference, best[row]);
+            best[row] = E::larger(simd, difference, best[row]);
+            arg[row] = E::select(simd, better, index, arg[row]);
+        }
+    }
+    arg
+}
