@@ -38,6 +38,14 @@ pub enum Error {
         /// The index given.
         found: usize,
     },
+    /// A number to draw that is negative or NaN.
+    #[error("{what}: expected a number that is not negative, found {found}")]
+    Value {
+        /// The argument or key.
+        what: String,
+        /// The value given.
+        found: f64,
+    },
     /// A probability that is negative, above 1, infinite or NaN.
     #[error("{what}: expected a probability in [0, 1], found {found}")]
     Probability {
