@@ -71,7 +71,7 @@ impl Transitions {
             check_index(|| format!("{}, next state", name()), next, self.states)?;
             check_probability(|| format!("{}, entry {next}", name()), probability)?;
         }
-        let sum: f64 = row.iter().map(|&(_, probability)| probability).sum();
+        let sum = row.iter().fold(0.0, |sum, &(_, probability)| sum + probability);
         if (sum - 1.0).abs() > SUM_TOLERANCE {
             return Err(Error::NotADistribution {
                 what: name(),

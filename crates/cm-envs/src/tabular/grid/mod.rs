@@ -169,6 +169,16 @@ impl Grid {
         (0..self.places.len()).filter(found).collect()
     }
 
+    /// Where the wind blows, if there is one.
+    pub(crate) fn wind_direction(&self) -> Option<Move> {
+        self.rules.wind.map(|wind| wind.direction)
+    }
+
+    /// What is in each cell, line by line.
+    pub(crate) fn cells(&self) -> &[Cell] {
+        &self.cells
+    }
+
     /// What is in each cell of a line, from the left.
     pub(crate) fn line(&self, line: usize) -> &[Cell] {
         &self.cells[line * self.width..][..self.width]

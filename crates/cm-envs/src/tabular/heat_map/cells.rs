@@ -20,7 +20,8 @@ impl HeatMap<'_> {
         for line in 0..self.grid.height() {
             for (column, &cell) in self.grid.line(line).iter().enumerate() {
                 let (x, y) = (LEFT + column as i32 * side, TOP + line as i32 * side);
-                let value = self.grid.state_at(line, column).map(|state| self.values[state]);
+                let state = self.grid.state_at(line, column);
+                let value = state.map(|state| self.values[state]);
                 let fill = match value {
                     None => WALL,
                     Some(value) if value.is_finite() => colour(value / largest),
@@ -30,8 +31,11 @@ impl HeatMap<'_> {
                 if value == Some(f64::INFINITY) {
                     draw_cross(area, (x, y), side)?;
                 }
-                if side >= SMALLEST_WITH_SYMBOL {
-                    draw_symbol(area, (x + side / 2, y + side / 2), side, cell, contrasting(fill))?;
+                let covered = state
+                    .is_some_and(|state| state == self.center || self.path.first() == Some(&state));
+                if side >= SMALLEST_WITH_SYMBOL && !covered {
+                    let middle = (x + side / 2, y + side / 2);
+                    self.draw_symbol(area, middle, side, cell, contrasting(fill))?;
                 }
             }
         }
@@ -54,8 +58,53 @@ impl HeatMap<'_> {
                 draw_arrow(area, step[0], step[1], side / 6)?;
             }
         }
-        area.draw(&Circle::new(first, side / 5 + 2, WHITE.filled()))?;
-        area.draw(&Circle::new(first, side / 5, PATH.filled()))
+        area.draw(&Circle::new(first, (side / 5).max(4) + 2, WHITE.filled()))?;
+        area.draw(&Circle::new(first, (side / 5).max(4), PATH.filled()))
+    }
+
+    /// Doors as triangles, the wind as an arrow, everything else as its symbol in the layout.
+    pub(super) fn draw_symbol<Backend: DrawingBackend>(
+        &self,
+        area: &DrawingArea<Backend, Shift>,
+        (x, y): (i32, i32),
+        side: i32,
+        cell: Cell,
+        colour: RGBColor,
+    ) -> Drawn<Backend> {
+        // Points given along a direction and across it.
+        let turned = |direction: Move, along: i32, across: i32| match direction {
+            Move::North => (x + across, y - along),
+            Move::East | Move::Stay => (x + along, y + across),
+            Move::South => (x - across, y + along),
+            Move::West => (x - along, y - across),
+        };
+        match cell {
+            Cell::Wall | Cell::Floor => Ok(()),
+            Cell::Door(direction) => {
+                let size = side / 3;
+                let corners = [(size, 0), (-size, size), (-size, -size), (size, 0)];
+                let corners = corners.map(|(along, across)| turned(direction, along, across));
+                area.draw(&PathElement::new(corners.to_vec(), colour.stroke_width(2)))
+            }
+            Cell::Windy => {
+                let direction = self.grid.wind_direction().unwrap_or(Move::Stay);
+                let (size, head) = (side / 4, side / 8);
+                for points in [
+                    [(-size, 0), (size, 0)],
+                    [(size - head, -head), (size, 0)],
+                    [(size - head, head), (size, 0)],
+                ] {
+                    let points = points.map(|(along, across)| turned(direction, along, across));
+                    area.draw(&PathElement::new(points.to_vec(), colour.stroke_width(1)))?;
+                }
+                Ok(())
+            }
+            _ => {
+                let style = ("sans-serif", f64::from(side) * 0.6).into_font().color(&colour);
+                let style = style.pos(Pos::new(HPos::Center, VPos::Center));
+                area.draw(&Text::new(cell.symbol().to_string(), (x, y), style))
+            }
+        }
     }
 
     /// The middle of a state's cell.
@@ -90,43 +139,6 @@ pub(super) fn draw_cross<Backend: DrawingBackend>(
     let grey = RGBColor(120, 120, 120);
     area.draw(&PathElement::new([(x + near, y + near), (x + far, y + far)], grey))?;
     area.draw(&PathElement::new([(x + near, y + far), (x + far, y + near)], grey))
-}
-
-/// Doors as triangles, everything else as its symbol in the layout.
-fn draw_symbol<Backend: DrawingBackend>(
-    area: &DrawingArea<Backend, Shift>,
-    (x, y): (i32, i32),
-    side: i32,
-    cell: Cell,
-    colour: RGBColor,
-) -> Drawn<Backend> {
-    match cell {
-        Cell::Wall | Cell::Floor => Ok(()),
-        Cell::Door(direction) => {
-            let (dx, dy) = match direction {
-                Move::North => (0, -1),
-                Move::East => (1, 0),
-                Move::South => (0, 1),
-                Move::West => (-1, 0),
-                Move::Stay => (0, 0),
-            };
-            let (ahead, half) = (side / 3, side / 3);
-            let tip = (x + dx * ahead, y + dy * ahead);
-            let back = (x - dx * ahead, y - dy * ahead);
-            let corners = vec![
-                tip,
-                (back.0 + dy * half, back.1 + dx * half),
-                (back.0 - dy * half, back.1 - dx * half),
-                tip,
-            ];
-            area.draw(&PathElement::new(corners, colour.stroke_width(2)))
-        }
-        _ => {
-            let style = ("sans-serif", f64::from(side) * 0.5).into_font().color(&colour);
-            let style = style.pos(Pos::new(HPos::Center, VPos::Center));
-            area.draw(&Text::new(cell.symbol().to_string(), (x, y), style))
-        }
-    }
 }
 
 /// A filled triangle in the middle of a step, pointing along it.

@@ -5,7 +5,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::cells::{draw_cross, draw_star};
-use super::{BAR, BAR_GAP, HeatMap, LEFT, PATH, TOP, UNREACHABLE, WALL};
+use super::{BAR, BAR_GAP, HeatMap, LEFT, LEGEND_ROW, PATH, TOP, UNREACHABLE, WALL};
 use crate::plot::{Drawn, colour, ticks};
 use crate::tabular::grid::Cell;
 
@@ -66,62 +66,99 @@ impl HeatMap<'_> {
         &self,
         area: &DrawingArea<Backend, Shift>,
     ) -> Drawn<Backend> {
-        let has_walls =
-            (0..self.grid.height()).any(|line| self.grid.line(line).contains(&Cell::Wall));
-        let entries = [
-            (Key::Star, true),
-            (Key::Path, !self.path.is_empty()),
-            (Key::Unreachable, self.values.contains(&f64::INFINITY)),
-            (Key::Wall, has_walls),
-        ];
-        let mut x = LEFT;
-        let y = TOP + self.height() + 62;
         let style = ("sans-serif", 14).into_font().color(&BLACK);
         let beside = style.pos(Pos::new(HPos::Left, VPos::Center));
-        for (key, _) in entries.into_iter().filter(|entry| entry.1) {
-            key.draw(area, (x, y))?;
-            area.draw(&Text::new(key.text(), (x + 24, y), beside.clone()))?;
-            x += 32 + 8 * key.text().len() as i32;
+        for (entry, (row, x)) in self.entries().into_iter().zip(self.entry_places()) {
+            let y = TOP + self.height() + 62 + row * LEGEND_ROW;
+            self.draw_key(area, entry, (x, y))?;
+            area.draw(&Text::new(entry.text(), (x + 24, y), beside.clone()))?;
         }
         Ok(())
+    }
+
+    /// Number of rows the legend takes.
+    pub(super) fn legend_rows(&self) -> i32 {
+        self.entry_places().last().map_or(0, |&(row, _)| row + 1)
+    }
+
+    /// Row and left edge of each entry.
+    fn entry_places(&self) -> Vec<(i32, i32)> {
+        let (mut row, mut x) = (0, LEFT);
+        let places = self.entries().into_iter().map(|entry| {
+            let width = 32 + 8 * entry.text().len() as i32;
+            if x + width > self.picture_width() && x > LEFT {
+                (row, x) = (row + 1, LEFT);
+            }
+            x += width;
+            (row, x - width)
+        });
+        places.collect()
+    }
+
+    fn entries(&self) -> Vec<Entry> {
+        let mut entries = vec![Entry::Star];
+        if !self.path.is_empty() {
+            entries.push(Entry::Path);
+        }
+        if self.values.contains(&f64::INFINITY) {
+            entries.push(Entry::Unreachable);
+        }
+        // One for each kind of cell, whatever its letter or direction.
+        let mut kinds = Vec::new();
+        for &cell in self.grid.cells() {
+            let kind = std::mem::discriminant(&cell);
+            if !matches!(cell, Cell::Floor | Cell::Named(_)) && !kinds.contains(&kind) {
+                kinds.push(kind);
+                entries.push(Entry::Cell(cell));
+            }
+        }
+        entries
+    }
+
+    fn draw_key<Backend: DrawingBackend>(
+        &self,
+        area: &DrawingArea<Backend, Shift>,
+        entry: Entry,
+        (x, y): (i32, i32),
+    ) -> Drawn<Backend> {
+        let square = |fill: RGBColor| Rectangle::new([(x, y - 8), (x + 16, y + 8)], fill.filled());
+        match entry {
+            Entry::Star => draw_star(area, (x + 8, y), 9),
+            Entry::Path => {
+                area.draw(&PathElement::new([(x, y), (x + 18, y)], PATH.stroke_width(4)))?;
+                area.draw(&Circle::new((x + 3, y), 5, PATH.filled()))
+            }
+            Entry::Unreachable => {
+                area.draw(&square(UNREACHABLE))?;
+                draw_cross(area, (x, y - 8), 16)
+            }
+            Entry::Cell(Cell::Wall) => area.draw(&square(WALL)),
+            Entry::Cell(cell) => self.draw_symbol(area, (x + 8, y), 22, cell, BLACK),
+        }
     }
 }
 
 #[derive(Clone, Copy)]
-enum Key {
+enum Entry {
     Star,
     Path,
     Unreachable,
-    Wall,
+    Cell(Cell),
 }
 
-impl Key {
+impl Entry {
     fn text(self) -> &'static str {
         match self {
             Self::Star => "zero",
             Self::Path => "greedy path",
             Self::Unreachable => "unreachable",
-            Self::Wall => "wall",
-        }
-    }
-
-    fn draw<Backend: DrawingBackend>(
-        self,
-        area: &DrawingArea<Backend, Shift>,
-        (x, y): (i32, i32),
-    ) -> Drawn<Backend> {
-        let square = |fill: RGBColor| Rectangle::new([(x, y - 8), (x + 16, y + 8)], fill.filled());
-        match self {
-            Self::Star => draw_star(area, (x + 8, y), 9),
-            Self::Path => {
-                area.draw(&PathElement::new([(x, y), (x + 18, y)], PATH.stroke_width(4)))?;
-                area.draw(&Circle::new((x + 3, y), 5, PATH.filled()))
-            }
-            Self::Unreachable => {
-                area.draw(&square(UNREACHABLE))?;
-                draw_cross(area, (x, y - 8), 16)
-            }
-            Self::Wall => area.draw(&square(WALL)),
+            Self::Cell(Cell::Wall) => "wall",
+            Self::Cell(Cell::Door(_)) => "one-way door",
+            Self::Cell(Cell::Slippery) => "slippery",
+            Self::Cell(Cell::Windy) => "wind",
+            Self::Cell(Cell::Teleporter(_)) => "teleporter",
+            Self::Cell(Cell::Absorbing) => "absorbing",
+            Self::Cell(Cell::Floor | Cell::Named(_)) => "floor",
         }
     }
 }

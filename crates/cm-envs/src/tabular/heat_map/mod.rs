@@ -56,7 +56,8 @@ const TOP: i32 = 56;
 const BAR_GAP: i32 = 28;
 const BAR: i32 = 20;
 const RIGHT: i32 = 100;
-const BOTTOM: i32 = 92;
+const BOTTOM: i32 = 56;
+const LEGEND_ROW: i32 = 26;
 const PATH: RGBColor = RGBColor(230, 85, 13);
 const UNREACHABLE: RGBColor = RGBColor(200, 200, 200);
 const WALL: RGBColor = RGBColor(20, 20, 20);
@@ -65,9 +66,8 @@ impl HeatMap<'_> {
     /// Writes the picture as PNG or SVG, as the extension says. A file already there is replaced at once or not at all.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         self.check()?;
-        let width = LEFT + self.width() + BAR_GAP + BAR + RIGHT;
-        let height = TOP + self.height() + BOTTOM;
-        let size = (width.max(520) as u32, height as u32);
+        let height = TOP + self.height() + BOTTOM + self.legend_rows() * LEGEND_ROW;
+        let size = (self.picture_width() as u32, height as u32);
         plot::save(path.as_ref(), size, |area| self.draw(area), |area| self.draw(area))
     }
 
@@ -93,6 +93,11 @@ impl HeatMap<'_> {
         (720 / self.grid.width().max(self.grid.height()).max(1) as i32).clamp(4, 56)
     }
 
+    fn picture_width(&self) -> i32 {
+        let title = LEFT + 11 * self.title.chars().count() as i32;
+        (LEFT + self.width() + BAR_GAP + BAR + RIGHT).max(title).max(480)
+    }
+
     fn width(&self) -> i32 {
         self.side() * self.grid.width() as i32
     }
@@ -113,7 +118,7 @@ impl HeatMap<'_> {
         area.draw(&Text::new(self.title, (LEFT, 18), ("sans-serif", 22)))?;
         self.draw_cells(area)?;
         self.draw_path(area)?;
-        draw_star(area, self.middle(self.center), self.side() * 2 / 5)?;
+        draw_star(area, self.middle(self.center), (self.side() * 2 / 5).max(8))?;
         self.draw_axes(area)?;
         self.draw_scale(area)?;
         self.draw_legend(area)
