@@ -1,0 +1,258 @@
+//! The heads, and their distances on plain slices.
+
+use std::fmt;
+
+use crate::iqe::{self, Groups};
+use crate::residual::{self, Split};
+use crate::{Error, Float, Rows};
+
+/// A function of two feature vectors that is a quasimetric whatever the features are.
+///
+/// ```
+/// use cm_quasimetric::{Head, Rows};
+///
+/// let x = [0.0_f32, 1.0, 2.0, 3.0];
+/// let y = [0.0_f32, 1.0, 2.0, 5.0, /* second point */ 3.0, 5.0, 2.0, 3.0];
+/// let (x, y) = (Rows::new(&x, 1, 4)?, Rows::new(&y, 2, 4)?);
+/// let mut distances = [0.0; 2];
+/// Head::MRN.pairwise(x, y, &mut distances)?;
+/// assert_eq!(distances, [0.0, 5.0]); // |(0, 1) - (3, 5)| = 5, and no feature of the second half is larger
+/// # Ok::<(), cm_quasimetric::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Head {
+    /// Metric residual network: Euclidean distance over the first half of the features plus the
+    /// largest positive difference over the second.
+    Mrn {
+        /// The features are cut into this many equal runs, each an MRN of its own, and their distances averaged.
+        components: usize,
+        /// Added to every squared difference under the root. 0 makes the head a quasimetric; a
+        /// positive value, which some other implementations use, makes d(x, x) positive.
+        epsilon: f64,
+    },
+    /// Interval quasimetric embedding: the length of the union of the intervals
+    /// `[x_i, max(x_i, y_i)]` in each group of features, reduced over the groups.
+    Iqe {
+        /// The features are cut into this many equal groups.
+        groups: usize,
+        /// How the groups' lengths become one distance.
+        reduction: Reduction,
+    },
+    /// The largest positive difference of all features.
+    Max,
+}
+
+/// How the lengths of IQE's groups become one distance.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Reduction {
+    /// Their sum.
+    Sum,
+    /// The largest.
+    Max,
+    /// Their mean.
+    Mean,
+    /// `s * max + (1 - s) * mean` with `s = sigmoid(logit)`; the logit is usually learned.
+    MaxMean {
+        /// The logit of the maximum's share.
+        logit: f64,
+    },
+}
+
+impl Head {
+    /// One MRN over all features, exactly a quasimetric.
+    pub const MRN: Self = Self::Mrn { components: 1, epsilon: 0.0 };
+
+    /// The distance between each row of `x` and the same row of `y`: n distances.
+    ///
+    /// ```
+    /// use cm_quasimetric::{Head, Rows};
+    ///
+    /// let (x, y) = ([1.0_f64, 4.0], [3.0, 1.0]);
+    /// let mut distance = [0.0];
+    /// Head::Max.rowwise(Rows::new(&x, 1, 2)?, Rows::new(&y, 1, 2)?, &mut distance)?;
+    /// assert_eq!(distance, [3.0]);
+    /// # Ok::<(), cm_quasimetric::Error>(())
+    /// ```
+    pub fn rowwise<E: Float>(
+        &self,
+        x: Rows<'_, E>,
+        y: Rows<'_, E>,
+        distances: &mut [E],
+    ) -> Result<(), Error> {
+        let kernel = self.kernel(x.shape(), y.shape())?;
+        same_rows(x.shape(), y.shape())?;
+        length("distances", distances, (x.rows(), 1))?;
+        match kernel {
+            Kernel::Residual(split) => residual::rowwise(split, x, y, distances),
+            Kernel::Iqe(groups) => iqe::rowwise(groups, x, y, distances),
+        }
+        for (i, distance) in distances.iter_mut().enumerate() {
+            if !(is_finite(x.row(i)) && is_finite(y.row(i))) {
+                *distance = E::NAN;
+            }
+        }
+        Ok(())
+    }
+
+    /// The distance between each row of `x` and each row of `y`: `distances[i * m + j]` is
+    /// d(x_i, y_j).
+    ///
+    /// Memory beyond the arguments is O((n + m) * d). A row with a feature that is infinite or NaN
+    /// has distance NaN to and from every other.
+    pub fn pairwise<E: Float>(
+        &self,
+        x: Rows<'_, E>,
+        y: Rows<'_, E>,
+        distances: &mut [E],
+    ) -> Result<(), Error> {
+        let kernel = self.kernel(x.shape(), y.shape())?;
+        length("distances", distances, (x.rows(), y.rows()))?;
+        match kernel {
+            Kernel::Residual(split) => residual::pairwise(split, x, y, distances),
+            Kernel::Iqe(groups) => iqe::pairwise(groups, x, y, distances),
+        }
+        let bad_columns: Vec<usize> = (0..y.rows()).filter(|&j| !is_finite(y.row(j))).collect();
+        for (i, row) in distances.chunks_exact_mut(y.rows()).enumerate() {
+            if !is_finite(x.row(i)) {
+                row.fill(E::NAN);
+            }
+            for &j in &bad_columns {
+                row[j] = E::NAN;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the gradient of `sum_i grad[i] * d(x_i, y_i)` to `grad_x` and `grad_y`, and returns the
+    /// gradient of the logit of [`Reduction::MaxMean`] (0 for every other head).
+    ///
+    /// The gradient is finite for all finite features; at ties it is the subgradient described in
+    /// the crate's documentation. It is meaningless for rows with infinite or NaN features.
+    pub fn rowwise_backward<E: Float>(
+        &self,
+        x: Rows<'_, E>,
+        y: Rows<'_, E>,
+        grad: &[E],
+        grad_x: &mut [E],
+        grad_y: &mut [E],
+    ) -> Result<E, Error> {
+        let kernel = self.kernel(x.shape(), y.shape())?;
+        same_rows(x.shape(), y.shape())?;
+        length("grad", grad, (x.rows(), 1))?;
+        length("grad_x", grad_x, x.shape())?;
+        length("grad_y", grad_y, y.shape())?;
+        Ok(match kernel {
+            Kernel::Residual(split) => {
+                residual::rowwise_backward(split, x, y, grad, grad_x, grad_y);
+                E::ZERO
+            }
+            Kernel::Iqe(groups) => iqe::rowwise_backward(groups, x, y, grad, grad_x, grad_y),
+        })
+    }
+
+    /// Adds the gradient of `sum_ij grad[i * m + j] * d(x_i, y_j)` to `grad_x` and `grad_y`, and
+    /// returns the gradient of the logit of [`Reduction::MaxMean`] (0 for every other head).
+    ///
+    /// Memory beyond the arguments is O(n * m + (n + m) * d).
+    /// The gradient is finite for all finite features; at ties it is the subgradient described in
+    /// the crate's documentation. It is meaningless for rows with infinite or NaN features.
+    pub fn pairwise_backward<E: Float>(
+        &self,
+        x: Rows<'_, E>,
+        y: Rows<'_, E>,
+        grad: &[E],
+        grad_x: &mut [E],
+        grad_y: &mut [E],
+    ) -> Result<E, Error> {
+        let kernel = self.kernel(x.shape(), y.shape())?;
+        length("grad", grad, (x.rows(), y.rows()))?;
+        length("grad_x", grad_x, x.shape())?;
+        length("grad_y", grad_y, y.shape())?;
+        Ok(match kernel {
+            Kernel::Residual(split) => {
+                residual::pairwise_backward(split, x, y, grad, grad_x, grad_y);
+                E::ZERO
+            }
+            Kernel::Iqe(groups) => iqe::pairwise_backward(groups, x, y, grad, grad_x, grad_y),
+        })
+    }
+
+    /// Checks the settings of the head and both shapes, and divides the features.
+    fn kernel(&self, x: (usize, usize), y: (usize, usize)) -> Result<Kernel, Error> {
+        let invalid = |reason| Error::Head { head: self.to_string(), reason };
+        if x.1 != y.1 {
+            return Err(Error::Width { x, y });
+        }
+        if x.0 == 0 || y.0 == 0 || x.1 == 0 {
+            return Err(Error::Empty { x, y });
+        }
+        let width = x.1;
+        let divide = |parts: Option<usize>| match parts {
+            Some(parts) if width.is_multiple_of(parts) => Ok(width / parts),
+            _ => {
+                let multiple = parts.unwrap_or(usize::MAX);
+                Err(Error::Indivisible { head: self.to_string(), multiple, x, y })
+            }
+        };
+        match *self {
+            Self::Mrn { components: 0, .. } => Err(invalid("there must be at least one component")),
+            Self::Mrn { epsilon, .. } if !(epsilon >= 0.0 && epsilon.is_finite()) => {
+                Err(invalid("epsilon must be finite and not negative"))
+            }
+            Self::Mrn { components, epsilon } => {
+                let half = divide(components.checked_mul(2))?;
+                Ok(Kernel::Residual(Split { components, symmetric: half, asymmetric: half, epsilon }))
+            }
+            Self::Max => {
+                Ok(Kernel::Residual(Split { components: 1, symmetric: 0, asymmetric: width, epsilon: 0.0 }))
+            }
+            Self::Iqe { groups: 0, .. } => Err(invalid("there must be at least one group")),
+            Self::Iqe { reduction: Reduction::MaxMean { logit }, .. } if !logit.is_finite() => {
+                Err(invalid("the logit must be finite"))
+            }
+            Self::Iqe { groups, reduction } => {
+                let size = divide(Some(groups))?;
+                Ok(Kernel::Iqe(Groups { count: groups, size, reduction }))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Head {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Mrn { components, epsilon: 0.0 } => write!(f, "MRN of {components} components"),
+            Self::Mrn { components, epsilon } => {
+                write!(f, "MRN of {components} components with epsilon {epsilon}")
+            }
+            Self::Iqe { groups, reduction } => {
+                write!(f, "IQE of {groups} groups reduced by {reduction:?}")
+            }
+            Self::Max => write!(f, "Max"),
+        }
+    }
+}
+
+/// A head whose settings fit the shapes.
+enum Kernel {
+    Residual(Split),
+    Iqe(Groups),
+}
+
+fn same_rows(x: (usize, usize), y: (usize, usize)) -> Result<(), Error> {
+    if x.0 == y.0 { Ok(()) } else { Err(Error::RowCount { x, y }) }
+}
+
+fn length<E>(what: &'static str, slice: &[E], expected: (usize, usize)) -> Result<(), Error> {
+    if expected.0.checked_mul(expected.1) == Some(slice.len()) {
+        Ok(())
+    } else {
+        Err(Error::Length { what, found: slice.len(), expected })
+    }
+}
+
+fn is_finite<E: Float>(row: &[E]) -> bool {
+    row.iter().all(|value| value.is_finite())
+}

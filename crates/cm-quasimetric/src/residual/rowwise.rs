@@ -1,0 +1,164 @@
+//! Distances between the rows of `x` and the same rows of `y`.
+
+use rayon::prelude::*;
+
+use super::Split;
+use super::norm::{careful_norm, careful_unit, is_regular, squared_norm};
+use crate::float::maximum;
+use crate::simd::{Kernel, LANES, dispatch};
+use crate::{Float, Rows};
+
+/// Rows that one task takes.
+const BLOCK: usize = 64;
+
+/// Writes `distances[i] = d(x_i, y_i)`.
+pub(crate) fn rowwise<E: Float>(
+    split: Split,
+    x: Rows<'_, E>,
+    y: Rows<'_, E>,
+    distances: &mut [E],
+) {
+    distances.par_chunks_mut(BLOCK).enumerate().for_each(|(block, distances)| {
+        dispatch(Forward { split, x, y, first: block * BLOCK, distances });
+    });
+}
+
+struct Forward<'a, E> {
+    split: Split,
+    x: Rows<'a, E>,
+    y: Rows<'a, E>,
+    first: usize,
+    distances: &'a mut [E],
+}
+
+impl<E: Float> Kernel for Forward<'_, E> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool, const ROWS: usize>(self) {
+        let share = E::from_f64(self.split.share());
+        for (i, distance) in self.distances.iter_mut().enumerate() {
+            let (x, y) = (self.x.row(self.first + i), self.y.row(self.first + i));
+            let mut total = E::ZERO;
+            for component in 0..self.split.components {
+                let features = self.split.symmetric_features(component);
+                if !features.is_empty() {
+                    total += norm::<E, FMA>(self.split, &x[features.clone()], &y[features]);
+                }
+                let features = self.split.asymmetric_features(component);
+                total += largest(&x[features.clone()], &y[features]);
+            }
+            *distance = total * share;
+        }
+    }
+}
+
+/// Adds the gradients of `sum_i grad_i d(x_i, y_i)` to `grad_x` and `grad_y`.
+pub(crate) fn rowwise_backward<E: Float>(
+    split: Split,
+    x: Rows<'_, E>,
+    y: Rows<'_, E>,
+    grad: &[E],
+    grad_x: &mut [E],
+    grad_y: &mut [E],
+) {
+    let chunk = BLOCK * x.columns();
+    let blocks = grad.par_chunks(BLOCK).zip(grad_x.par_chunks_mut(chunk));
+    blocks.zip(grad_y.par_chunks_mut(chunk)).enumerate().for_each(
+        |(block, ((grad, grad_x), grad_y))| {
+            dispatch(Backward { split, x, y, first: block * BLOCK, grad, grad_x, grad_y });
+        },
+    );
+}
+
+struct Backward<'a, E> {
+    split: Split,
+    x: Rows<'a, E>,
+    y: Rows<'a, E>,
+    first: usize,
+    grad: &'a [E],
+    grad_x: &'a mut [E],
+    grad_y: &'a mut [E],
+}
+
+impl<E: Float> Kernel for Backward<'_, E> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool, const ROWS: usize>(self) {
+        let width = self.x.columns();
+        let share = E::from_f64(self.split.share());
+        for (i, &grad) in self.grad.iter().enumerate() {
+            let (x, y) = (self.x.row(self.first + i), self.y.row(self.first + i));
+            let grad_x = &mut self.grad_x[i * width..][..width];
+            let grad_y = &mut self.grad_y[i * width..][..width];
+            for component in 0..self.split.components {
+                let features = self.split.symmetric_features(component);
+                if !features.is_empty() {
+                    let range = features.clone();
+                    euclidean_backward::<E, FMA>(
+                        self.split,
+                        (&x[features.clone()], &y[features]),
+                        grad * share,
+                        (&mut grad_x[range.clone()], &mut grad_y[range]),
+                    );
+                }
+                let features = self.split.asymmetric_features(component);
+                let (x, y) = (&x[features.clone()], &y[features.clone()]);
+                let best = largest(x, y);
+                if best > E::ZERO {
+                    // The first feature that attains the maximum: see the crate's documentation.
+                    let arg = x.iter().zip(y).position(|(&x, &y)| x - y == best).unwrap_or(0);
+                    grad_x[features.start + arg] += grad * share;
+                    grad_y[features.start + arg] -= grad * share;
+                }
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn euclidean_backward<E: Float, const FMA: bool>(
+    split: Split,
+    (x, y): (&[E], &[E]),
+    grad: E,
+    (grad_x, grad_y): (&mut [E], &mut [E]),
+) {
+    let norm = norm::<E, FMA>(split, x, y);
+    let weight = grad / norm;
+    if is_regular(norm * norm) && weight.is_finite() {
+        for (((grad_x, grad_y), &x), &y) in grad_x.iter_mut().zip(grad_y).zip(x).zip(y) {
+            let term = weight * (x - y);
+            *grad_x += term;
+            *grad_y -= term;
+        }
+    } else {
+        careful_unit(x, y, |i, unit| {
+            grad_x[i] += grad * unit;
+            grad_y[i] -= grad * unit;
+        });
+    }
+}
+
+#[inline(always)]
+fn norm<E: Float, const FMA: bool>(split: Split, x: &[E], y: &[E]) -> E {
+    let square = squared_norm::<E, FMA>(x, y) + E::from_f64(split.offset());
+    if is_regular(square) { square.sqrt() } else { careful_norm(x, y) }
+}
+
+/// `max_i relu(x_i - y_i)`.
+#[inline(always)]
+fn largest<E: Float>(x: &[E], y: &[E]) -> E {
+    let mut best = [E::ZERO; LANES];
+    let (x_chunks, x_rest) = x.as_chunks::<LANES>();
+    let (y_chunks, y_rest) = y.as_chunks::<LANES>();
+    for (x, y) in x_chunks.iter().zip(y_chunks) {
+        for lane in 0..LANES {
+            best[lane] = maximum(x[lane] - y[lane], best[lane]);
+        }
+    }
+    for (lane, (&x, &y)) in x_rest.iter().zip(y_rest).enumerate() {
+        best[lane] = maximum(x - y, best[lane]);
+    }
+    best.into_iter().fold(E::ZERO, |best, value| maximum(value, best))
+}
