@@ -126,8 +126,8 @@ pub trait Backend: Clone + 'static {
     /// Quasimetric distances from the rows of `x [n, c]` to the rows of `y [m, c]`: `[n, 1]` if [`Pairing::Rows`] (`n = m`), `[n, m]` if
     /// [`Pairing::All`]. Gradients to `x`, `y` and the logit, as cm-quasimetric defines them.
     ///
-    /// `logit [1, 1]` replaces the constant in [`Reduction::MaxMean`](cm_quasimetric::Reduction::MaxMean); it is given exactly when the
-    /// head has that reduction and the logit is learned.
+    /// `logit [1, 1]` replaces the constant in [`Reduction::MaxMean`](cm_quasimetric::Reduction::MaxMean); it is given only if the
+    /// head has that reduction.
     fn quasimetric(
         &self,
         head: Head,

@@ -28,6 +28,7 @@ pub(super) fn info_nce(
         move |slots, dy| {
             let Some(place) = place else { return Ok(()) };
             let mut dx = slots.pool().take(n * n);
+            let logits = &logits[..];
             let scale = dy[0] / n as f32;
             parallel::row_chunks(&mut dx, n, |first, chunk| {
                 for (offset, dx) in chunk.chunks_exact_mut(n).enumerate() {

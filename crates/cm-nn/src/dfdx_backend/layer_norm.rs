@@ -23,12 +23,12 @@ pub(super) fn layer_norm(
         }
     });
     let mut y = backend.pool().take(normal.len());
+    let (gains, biases) = (&gain.values[..], &bias.values[..]);
     parallel::row_chunks(&mut y, columns, |first, rows| {
         for (offset, y) in rows.chunks_exact_mut(columns).enumerate() {
             let normal = &normal[(first + offset) * columns..][..columns];
-            for ((y, normal), (gain, bias)) in
-                y.iter_mut().zip(normal).zip(gain.values.iter().zip(bias.values.iter()))
-            {
+            let affine = gains.iter().zip(biases);
+            for ((y, normal), (gain, bias)) in y.iter_mut().zip(normal).zip(affine) {
                 *y = gain * normal + bias;
             }
         }

@@ -11,6 +11,7 @@ mod math;
 mod memory;
 mod optimise;
 mod parallel;
+mod product;
 mod random;
 mod reduce;
 mod tape;

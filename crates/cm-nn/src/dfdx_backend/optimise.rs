@@ -89,11 +89,11 @@ pub(super) fn sgd(learning_rate: f32, cells: &[Cell], gradients: &[Matrix]) {
 
 pub(super) fn blend(decay: f32, targets: &[Cell], sources: &[Cell]) {
     for (target, source) in targets.iter().zip(sources) {
+        // Shared rather than borrowed, since a cell may be blended with itself.
+        let source = source.inner.values.borrow().clone();
         target.update(|target| {
-            source.read(|source| {
-                parallel::update(target, source, |target, source| {
-                    decay * target + (1.0 - decay) * source
-                });
+            parallel::update(target, &source, |target, source| {
+                decay * target + (1.0 - decay) * source
             });
         });
     }

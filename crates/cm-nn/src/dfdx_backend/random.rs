@@ -35,16 +35,17 @@ pub(super) fn draw(
 pub(super) fn categorical(backend: &DfdxBackend, logits: &Matrix, stream: u32) -> Matrix {
     let [rows, columns] = logits.shape;
     let uniform = draw(backend, [rows, 1], Distribution::Uniform, stream);
+    let (logits, uniform) = (&logits.values[..], &uniform.values[..]);
     let mut chosen = backend.pool().take(rows);
     let rows_per_task = (parallel::CHUNK / columns).max(1);
-    parallel::tasks(&mut chosen, rows_per_task, logits.values.len(), |first, chosen| {
+    parallel::tasks(&mut chosen, rows_per_task, logits.len(), |first, chosen| {
         let mut weights = vec![0.0; columns];
         for (offset, chosen) in chosen.iter_mut().enumerate() {
             let index = first + offset;
-            let row = &logits.values[index * columns..(index + 1) * columns];
+            let row = &logits[index * columns..(index + 1) * columns];
             let largest = reduce::max(row);
             weights.iter_mut().zip(row).for_each(|(weight, &x)| *weight = exp(x - largest));
-            *chosen = first_above(&weights, uniform.values[index]) as f32;
+            *chosen = first_above(&weights, uniform[index]) as f32;
         }
     });
     backend.constant([rows, 1], chosen)

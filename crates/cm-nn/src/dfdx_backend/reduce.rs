@@ -42,6 +42,7 @@ fn by_rows(
         let (x, y, place) = (x.values.clone(), y.values.clone(), place.clone());
         move |slots, dy| {
             let Some(place) = place else { return Ok(()) };
+            let (x, y) = (&x[..], &y[..]);
             let mut dx = slots.pool().take(x.len());
             parallel::row_chunks(&mut dx, columns, |first, rows| {
                 for (offset, dx) in rows.chunks_exact_mut(columns).enumerate() {

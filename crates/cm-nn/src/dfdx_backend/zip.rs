@@ -102,7 +102,7 @@ fn combine(
     b: Operand<'_>,
     f: impl Fn(f32, f32) -> f32 + Sync + Send,
 ) {
-    update(z, columns, a, b, #[inline(always)] |_, x, y| f(x, y));
+    update(z, columns, a, b, |_, x, y| f(x, y));
 }
 
 /// `z = f(z, x, y)`.

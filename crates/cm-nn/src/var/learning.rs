@@ -1,6 +1,6 @@
 //! Distances, contrastive losses and policy densities.
 
-use cm_quasimetric::Head;
+use cm_quasimetric::{Head, Reduction};
 
 use crate::{Backend, Direction, Error, Pairing, Result, Var};
 
@@ -51,10 +51,16 @@ impl<B: Backend> Var<B> {
         pairing: Pairing,
         logit: Option<&Self>,
     ) -> Result<Self> {
-        if let Some(logit) = logit
-            && logit.shape() != [1, 1]
-        {
-            return Err(Error::shape("quasimetric logit", "[1, 1]", &[logit.shape()]));
+        let learnable =
+            matches!(head, Head::Iqe { reduction: Reduction::MaxMean { .. }, .. });
+        if let Some(logit) = logit {
+            if logit.shape() != [1, 1] {
+                return Err(Error::shape("quasimetric logit", "[1, 1]", &[logit.shape()]));
+            }
+            if !learnable {
+                let (setting, expected) = ("logit", "given only for a max-mean reduction");
+                return Err(Error::Setting { setting, expected, found: head.to_string() });
+            }
         }
         let logit = logit.map(|logit| &logit.tensor);
         Ok(self.with(self.backend.quasimetric(
