@@ -107,7 +107,13 @@ pub trait Backend: Clone + 'static {
     fn concat(&self, parts: &[&Self::Tensor], axis: Axis) -> Result<Self::Tensor>;
 
     /// Rows (columns) `start..start + count` of `x`; `count >= 1`. The gradient is zero elsewhere.
-    fn slice(&self, x: &Self::Tensor, axis: Axis, start: usize, count: usize) -> Result<Self::Tensor>;
+    fn slice(
+        &self,
+        x: &Self::Tensor,
+        axis: Axis,
+        start: usize,
+        count: usize,
+    ) -> Result<Self::Tensor>;
 
     /// Row `i` of the result is row `(i - shift) mod n` of `x`: rows move down by `shift < n`, the last ones come back at the top.
     fn roll(&self, x: &Self::Tensor, shift: usize) -> Result<Self::Tensor>;
@@ -180,7 +186,12 @@ pub trait Backend: Clone + 'static {
     ) -> Result<()>;
 
     /// `p` becomes `p - lr g` for every cell.
-    fn sgd(&self, learning_rate: f32, cells: &[Self::Cell], gradients: &[Self::Tensor]) -> Result<()>;
+    fn sgd(
+        &self,
+        learning_rate: f32,
+        cells: &[Self::Cell],
+        gradients: &[Self::Tensor],
+    ) -> Result<()>;
 
     /// `target` becomes `decay * target + (1 - decay) * source` for every pair; `decay = 0` copies.
     fn blend(&self, decay: f32, targets: &[Self::Cell], sources: &[Self::Cell]) -> Result<()>;

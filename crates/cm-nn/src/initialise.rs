@@ -139,7 +139,10 @@ mod tests {
                 // Four standard errors of each over 120,000 draws.
                 assert!(mean.abs() < 4.0 * (wanted / 120_000.0_f64).sqrt(), "{spread:?} {mean}");
                 let ratio = variance / wanted;
-                assert!((ratio - 1.0).abs() < 4.0 * (2.0_f64 / 120_000.0).sqrt(), "{spread:?} {ratio}");
+                assert!(
+                    (ratio - 1.0).abs() < 4.0 * (2.0_f64 / 120_000.0).sqrt(),
+                    "{spread:?} {ratio}"
+                );
                 let largest = values.iter().fold(0.0_f32, |largest, x| largest.max(x.abs()));
                 let bound = match spread {
                     Spread::Uniform => 3.0_f64.sqrt(),

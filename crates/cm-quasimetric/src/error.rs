@@ -29,7 +29,9 @@ pub enum Error {
         y: (usize, usize),
     },
     /// The head divides the features into equal parts, and they do not divide.
-    #[error("{head} needs a number of features that is a multiple of {multiple}: x is {x:?}, y is {y:?}")]
+    #[error(
+        "{head} needs a number of features that is a multiple of {multiple}: x is {x:?}, y is {y:?}"
+    )]
     Indivisible {
         /// The head, as it was configured.
         head: String,

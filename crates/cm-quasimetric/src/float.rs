@@ -1,14 +1,15 @@
-//! The two element types, `f32` and `f64`, and the little arithmetic the kernels need of them.
+//! The two element types, `f32` and `f64`, and what the kernels need of them.
 
-use std::cmp::Ordering;
 use std::fmt::Debug;
 use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub, SubAssign};
+
+use pulp::Simd;
 
 /// An element type of the kernels: `f32` or `f64`.
 ///
 /// The trait is sealed; it exists so that every kernel is written once for both.
 pub trait Float:
-    sealed::Sealed
+    Lanes
     + Copy
     + Debug
     + Default
@@ -26,8 +27,6 @@ pub trait Float:
 {
     /// Zero.
     const ZERO: Self;
-    /// One.
-    const ONE: Self;
     /// Negative infinity.
     const NEG_INFINITY: Self;
     /// The largest finite number.
@@ -45,25 +44,77 @@ pub trait Float:
     fn sqrt(self) -> Self;
     /// Absolute value.
     fn abs(self) -> Self;
-    /// `self * factor + term` with one rounding.
-    fn mul_add(self, factor: Self, term: Self) -> Self;
     /// Neither infinite nor NaN.
     fn is_finite(self) -> bool;
-    /// The IEEE total order, for sorting.
-    fn total_cmp(&self, other: &Self) -> Ordering;
 }
 
-mod sealed {
-    pub trait Sealed {}
-    impl Sealed for f32 {}
-    impl Sealed for f64 {}
+/// Vector registers of an element type, for whichever instruction set `S` the machine has.
+///
+/// Public only as a supertrait of [`Float`], which it seals.
+pub trait Lanes: Sized {
+    /// A register of elements.
+    type Vector<S: Simd>: Copy;
+    /// One truth value per element of a register.
+    type Mask<S: Simd>: Copy;
+
+    /// Elements of a register.
+    fn lanes<S: Simd>() -> usize;
+    /// The slice as whole registers, and what is left over.
+    fn as_vectors<S: Simd>(slice: &[Self]) -> (&[Self::Vector<S>], &[Self]);
+    /// The slice as whole registers, and what is left over.
+    fn as_vectors_mut<S: Simd>(slice: &mut [Self]) -> (&mut [Self::Vector<S>], &mut [Self]);
+    /// Loads at most a register, filling up with zeros.
+    fn load<S: Simd>(simd: S, slice: &[Self]) -> Self::Vector<S>;
+    /// Stores as much of a register as the slice holds.
+    fn store<S: Simd>(simd: S, slice: &mut [Self], vector: Self::Vector<S>);
+    /// The value in every lane.
+    fn splat<S: Simd>(simd: S, value: Self) -> Self::Vector<S>;
+    /// `a + b`
+    fn plus<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
+    /// `a - b`
+    fn minus<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
+    /// `a / b`
+    fn over<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
+    /// `a * b`
+    fn times<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
+    /// `a * b + c`, with one rounding where the instruction set has it.
+    fn mul_add<S: Simd>(
+        simd: S,
+        a: Self::Vector<S>,
+        b: Self::Vector<S>,
+        c: Self::Vector<S>,
+    ) -> Self::Vector<S>;
+    /// The larger of each pair.
+    fn larger<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
+    /// `a > b`
+    fn exceeds<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Mask<S>;
+    /// `a == b`
+    fn equals<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Mask<S>;
+    /// `mask ? a : b`
+    fn select<S: Simd>(
+        simd: S,
+        mask: Self::Mask<S>,
+        a: Self::Vector<S>,
+        b: Self::Vector<S>,
+    ) -> Self::Vector<S>;
+    /// The square root of each element.
+    fn root<S: Simd>(simd: S, a: Self::Vector<S>) -> Self::Vector<S>;
+    /// The sum of a register's elements.
+    fn sum<S: Simd>(simd: S, a: Self::Vector<S>) -> Self;
+    /// The largest of a register's elements.
+    fn largest<S: Simd>(simd: S, a: Self::Vector<S>) -> Self;
+    /// An index as a positive normal number, different for each index below 2^30, so that
+    /// indices travel through the same registers as values. Zero is no index.
+    fn from_index(index: usize) -> Self;
+    /// The index that [`from_index`](Self::from_index) was given.
+    fn to_index(self) -> usize;
 }
 
 macro_rules! impl_float {
-    ($float:ident) => {
+    ($float:ident, $bits:ident, $vector:ident, $mask:ident, $lanes:ident, [$($op:ident = $simd_op:ident -> $out:ident),*],
+     $as_vectors:ident, $as_vectors_mut:ident, $load:ident, $store:ident, $splat:ident, $mul_add:ident, $select:ident, $root:ident, $sum:ident, $largest:ident) => {
         impl Float for $float {
             const ZERO: Self = 0.0;
-            const ONE: Self = 1.0;
             const NEG_INFINITY: Self = $float::NEG_INFINITY;
             const MAX: Self = $float::MAX;
             const NAN: Self = $float::NAN;
@@ -86,33 +137,118 @@ macro_rules! impl_float {
                 $float::abs(self)
             }
             #[inline(always)]
-            fn mul_add(self, factor: Self, term: Self) -> Self {
-                $float::mul_add(self, factor, term)
-            }
-            #[inline(always)]
             fn is_finite(self) -> bool {
                 $float::is_finite(self)
             }
+        }
+
+        impl Lanes for $float {
+            type Vector<S: Simd> = S::$vector;
+            type Mask<S: Simd> = S::$mask;
+
             #[inline(always)]
-            fn total_cmp(&self, other: &Self) -> Ordering {
-                $float::total_cmp(self, other)
+            fn lanes<S: Simd>() -> usize {
+                S::$lanes
+            }
+            #[inline(always)]
+            fn as_vectors<S: Simd>(slice: &[Self]) -> (&[Self::Vector<S>], &[Self]) {
+                S::$as_vectors(slice)
+            }
+            #[inline(always)]
+            fn as_vectors_mut<S: Simd>(
+                slice: &mut [Self],
+            ) -> (&mut [Self::Vector<S>], &mut [Self]) {
+                S::$as_vectors_mut(slice)
+            }
+            #[inline(always)]
+            fn load<S: Simd>(simd: S, slice: &[Self]) -> Self::Vector<S> {
+                simd.$load(slice)
+            }
+            #[inline(always)]
+            fn store<S: Simd>(simd: S, slice: &mut [Self], vector: Self::Vector<S>) {
+                simd.$store(slice, vector)
+            }
+            #[inline(always)]
+            fn splat<S: Simd>(simd: S, value: Self) -> Self::Vector<S> {
+                simd.$splat(value)
+            }
+            $(
+                #[inline(always)]
+                fn $op<S: Simd>(
+                    simd: S,
+                    a: Self::Vector<S>,
+                    b: Self::Vector<S>,
+                ) -> Self::$out<S> {
+                    simd.$simd_op(a, b)
+                }
+            )*
+            #[inline(always)]
+            fn mul_add<S: Simd>(
+                simd: S,
+                a: Self::Vector<S>,
+                b: Self::Vector<S>,
+                c: Self::Vector<S>,
+            ) -> Self::Vector<S> {
+                simd.$mul_add(a, b, c)
+            }
+            #[inline(always)]
+            fn select<S: Simd>(
+                simd: S,
+                mask: Self::Mask<S>,
+                a: Self::Vector<S>,
+                b: Self::Vector<S>,
+            ) -> Self::Vector<S> {
+                simd.$select(mask, a, b)
+            }
+            #[inline(always)]
+            fn root<S: Simd>(simd: S, a: Self::Vector<S>) -> Self::Vector<S> {
+                simd.$root(a)
+            }
+            #[inline(always)]
+            fn sum<S: Simd>(simd: S, a: Self::Vector<S>) -> Self {
+                simd.$sum(a)
+            }
+            #[inline(always)]
+            fn largest<S: Simd>(simd: S, a: Self::Vector<S>) -> Self {
+                simd.$largest(a)
+            }
+            #[inline(always)]
+            fn from_index(index: usize) -> Self {
+                Self::from_bits((1.0 as $float).to_bits() + index as $bits)
+            }
+            #[inline(always)]
+            fn to_index(self) -> usize {
+                (self.to_bits() - (1.0 as $float).to_bits()) as usize
             }
         }
     };
 }
 
-impl_float!(f32);
-impl_float!(f64);
-
-/// The larger of two numbers, in the form that compiles to one vector instruction.
-#[inline(always)]
-pub(crate) fn maximum<E: Float>(a: E, b: E) -> E {
-    if a > b { a } else { b }
-}
-
-/// `a * b + c`, fused where the instruction set has it (`FMA`): without the instruction, the fused
-/// form would be a slow library call.
-#[inline(always)]
-pub(crate) fn multiply_add<E: Float, const FMA: bool>(a: E, b: E, c: E) -> E {
-    if FMA { a.mul_add(b, c) } else { a * b + c }
-}
+impl_float!(
+    f32, u32, f32s, m32s, F32_LANES,
+    [
+        plus = add_f32s -> Vector,
+        minus = sub_f32s -> Vector,
+        times = mul_f32s -> Vector,
+        over = div_f32s -> Vector,
+        larger = max_f32s -> Vector,
+        exceeds = greater_than_f32s -> Mask,
+        equals = equal_f32s -> Mask
+    ],
+    as_simd_f32s, as_mut_simd_f32s, partial_load_f32s, partial_store_f32s, splat_f32s, mul_add_e_f32s,
+    select_f32s, sqrt_f32s, reduce_sum_f32s, reduce_max_f32s
+);
+impl_float!(
+    f64, u64, f64s, m64s, F64_LANES,
+    [
+        plus = add_f64s -> Vector,
+        minus = sub_f64s -> Vector,
+        times = mul_f64s -> Vector,
+        over = div_f64s -> Vector,
+        larger = max_f64s -> Vector,
+        exceeds = greater_than_f64s -> Mask,
+        equals = equal_f64s -> Mask
+    ],
+    as_simd_f64s, as_mut_simd_f64s, partial_load_f64s, partial_store_f64s, splat_f64s, mul_add_e_f64s,
+    select_f64s, sqrt_f64s, reduce_sum_f64s, reduce_max_f64s
+);

@@ -203,11 +203,19 @@ impl Head {
             }
             Self::Mrn { components, epsilon } => {
                 let half = divide(components.checked_mul(2))?;
-                Ok(Kernel::Residual(Split { components, symmetric: half, asymmetric: half, epsilon }))
+                Ok(Kernel::Residual(Split {
+                    components,
+                    symmetric: half,
+                    asymmetric: half,
+                    epsilon,
+                }))
             }
-            Self::Max => {
-                Ok(Kernel::Residual(Split { components: 1, symmetric: 0, asymmetric: width, epsilon: 0.0 }))
-            }
+            Self::Max => Ok(Kernel::Residual(Split {
+                components: 1,
+                symmetric: 0,
+                asymmetric: width,
+                epsilon: 0.0,
+            })),
             Self::Iqe { groups: 0, .. } => Err(invalid("there must be at least one group")),
             Self::Iqe { reduction: Reduction::MaxMean { logit }, .. } if !logit.is_finite() => {
                 Err(invalid("the logit must be finite"))
@@ -254,5 +262,6 @@ fn length<E>(what: &'static str, slice: &[E], expected: (usize, usize)) -> Resul
 }
 
 fn is_finite<E: Float>(row: &[E]) -> bool {
-    row.iter().all(|value| value.is_finite())
+    // Without short cuts, so that it is vectorised.
+    row.iter().fold(true, |all, value| all & value.is_finite())
 }

@@ -4,12 +4,15 @@ mod error;
 mod float;
 mod head;
 mod iqe;
+mod module;
 mod panels;
 mod residual;
 mod rows;
-mod simd;
+mod tape;
 
 pub use error::Error;
 pub use float::Float;
 pub use head::{Head, Reduction};
+pub use module::MaxMeanIqe;
 pub use rows::Rows;
+pub use tape::{pairwise, rowwise};

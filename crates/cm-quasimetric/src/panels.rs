@@ -1,71 +1,123 @@
-//! Packed copies of a matrix in which [`LANES`] elements that are worked on together lie together.
+//! Packed copies of a matrix in which the elements that one register holds lie together.
 //!
-//! The last panel is padded with zeros; kernels compute the padding along and never store it.
+//! The last panel is padded with zeros; kernels compute the padding along and never give it out.
 
 use std::ops::Range;
 
-use crate::simd::LANES;
+use pulp::{Arch, Simd, WithSimd};
+
 use crate::{Float, Rows};
 
-/// Rows side by side: panel `b` holds, for each feature, that feature of rows `b*LANES..`.
+/// Elements of one register of this machine.
+pub(crate) fn lanes<E: Float>() -> usize {
+    struct Count<E>(std::marker::PhantomData<E>);
+    impl<E: Float> WithSimd for Count<E> {
+        type Output = usize;
+        fn with_simd<S: Simd>(self, _: S) -> usize {
+            E::lanes::<S>()
+        }
+    }
+    Arch::new().dispatch(Count(std::marker::PhantomData::<E>))
+}
+
+/// Rows side by side: a panel holds, for each feature, that feature of as many rows as a register
+/// has lanes.
 pub(crate) struct RowPanels<E> {
-    data: Vec<E>,
+    data: Aligned<E>,
+    lanes: usize,
     features: usize,
     rows: usize,
 }
 
 impl<E: Float> RowPanels<E> {
     pub(crate) fn pack(matrix: Rows<'_, E>) -> Self {
-        let (rows, features) = matrix.shape();
-        let mut data = vec![E::ZERO; rows.div_ceil(LANES) * features * LANES];
-        for (block, panel) in data.chunks_exact_mut(features * LANES).enumerate() {
-            for lane in 0..LANES.min(rows - block * LANES) {
-                let row = matrix.row(block * LANES + lane);
-                for (slot, &value) in panel[lane..].iter_mut().step_by(LANES).zip(row) {
+        let (rows, features) = (matrix.rows(), matrix.columns());
+        let lanes = lanes::<E>();
+        let mut data = Aligned::zeros(rows.div_ceil(lanes) * features * lanes);
+        for (block, panel) in data.as_mut().chunks_exact_mut(features * lanes).enumerate() {
+            for lane in 0..lanes.min(rows - block * lanes) {
+                let row = matrix.row(block * lanes + lane);
+                for (slot, &value) in panel[lane..].iter_mut().step_by(lanes).zip(row) {
                     *slot = value;
                 }
             }
         }
-        Self { data, features, rows }
+        Self { data, lanes, features, rows }
     }
 
-    /// Panels with the rows they hold: `(rows, [features][LANES])`.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (Range<usize>, &[[E; LANES]])> {
-        self.data.chunks_exact(self.features * LANES).enumerate().map(|(block, panel)| {
-            let first = block * LANES;
-            (first..(first + LANES).min(self.rows), panel.as_chunks().0)
-        })
+    /// Panels with the rows they hold: `(rows, [features][lanes])`.
+    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = (Range<usize>, &[E])> {
+        self.data.as_ref().chunks_exact(self.features * self.lanes).enumerate().map(
+            |(block, panel)| {
+                let first = block * self.lanes;
+                (first..(first + self.lanes).min(self.rows), panel)
+            },
+        )
+    }
+
+    /// Number of rows with the padding.
+    pub(crate) fn padded_rows(&self) -> usize {
+        self.rows.next_multiple_of(self.lanes)
     }
 }
 
-/// Features side by side: panel `b` holds, for each row, its features `b*LANES..`.
+/// Features side by side: a panel holds, for each row, as many features as a register has lanes.
 pub(crate) struct FeaturePanels<E> {
-    data: Vec<E>,
+    data: Aligned<E>,
+    lanes: usize,
     rows: usize,
-    features: usize,
+    range: Range<usize>,
 }
 
 impl<E: Float> FeaturePanels<E> {
     /// Packs the features in `range`.
     pub(crate) fn pack(matrix: Rows<'_, E>, range: Range<usize>) -> Self {
-        let (rows, features) = (matrix.rows(), range.len());
-        let mut data = vec![E::ZERO; features.div_ceil(LANES) * rows * LANES];
-        for (block, panel) in data.chunks_exact_mut(rows * LANES).enumerate() {
-            let first = range.start + block * LANES;
-            let last = (first + LANES).min(range.end);
-            for (row, slot) in panel.chunks_exact_mut(LANES).enumerate() {
+        let (rows, lanes) = (matrix.rows(), lanes::<E>());
+        let mut data = Aligned::zeros(range.len().div_ceil(lanes) * rows * lanes);
+        for (block, panel) in data.as_mut().chunks_exact_mut(rows * lanes).enumerate() {
+            let first = range.start + block * lanes;
+            let last = (first + lanes).min(range.end);
+            for (row, slot) in panel.chunks_exact_mut(lanes).enumerate() {
                 slot[..last - first].copy_from_slice(&matrix.row(row)[first..last]);
             }
         }
-        Self { data, rows, features }
+        Self { data, lanes, rows, range }
     }
 
-    /// Panels with the features they hold, counted from the start of the packed range:
-    /// `(features, [rows][LANES])`.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (Range<usize>, &[[E; LANES]])> {
-        self.data.chunks_exact(self.rows * LANES).enumerate().map(|(block, panel)| {
-            let first = block * LANES;
-            (first..(first + LANES).min(self.features), panel.as_chunks().0)
+    /// Panels with the features they hold: `(features, [rows][lanes])`.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Range<usize>, &[E])> {
+        self.data.as_ref().chunks_exact(self.rows * self.lanes).enumerate().map(|(block, panel)| {
+            let first = self.range.start + block * self.lanes;
+            (first..(first + self.lanes).min(self.range.end), panel)
         })
+    }
+}
+
+/// A buffer that starts at a cache line, so that no register is loaded from two of them.
+pub(crate) struct Aligned<E> {
+    data: Vec<E>,
+    start: usize,
+    length: usize,
+}
+
+impl<E: Float> Aligned<E> {
+    pub(crate) fn zeros(length: usize) -> Self {
+        const LINE: usize = 64;
+        let data = vec![E::ZERO; length + LINE / size_of::<E>()];
+        // Misaligned data would be slower, not wrong, so an offset that cannot be found is no error.
+        let start = data.as_ptr().align_offset(LINE).min(LINE / size_of::<E>());
+        Self { data, start, length }
+    }
+}
+
+impl<E> AsRef<[E]> for Aligned<E> {
+    fn as_ref(&self) -> &[E] {
+        &self.data[self.start..][..self.length]
+    }
+}
+
+impl<E> AsMut<[E]> for Aligned<E> {
+    fn as_mut(&mut self) -> &mut [E] {
+        &mut self.data[self.start..][..self.length]
     }
 }

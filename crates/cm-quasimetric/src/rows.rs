@@ -23,7 +23,11 @@ impl<'a, E: Float> Rows<'a, E> {
     /// Views `data` as `rows` x `columns`; an error if the length is not `rows * columns`.
     pub fn new(data: &'a [E], rows: usize, columns: usize) -> Result<Self, Error> {
         if rows.checked_mul(columns) != Some(data.len()) {
-            return Err(Error::Length { what: "data", found: data.len(), expected: (rows, columns) });
+            return Err(Error::Length {
+                what: "data",
+                found: data.len(),
+                expected: (rows, columns),
+            });
         }
         Ok(Self { data, rows, columns })
     }

@@ -19,7 +19,8 @@ pub(super) fn tanh_normal_log_density(
         Term::new(f64::from(mean), f64::from(scale), f64::from(action))
     });
     let terms = terms.collect::<Vec<_>>();
-    let sums = terms.chunks_exact(columns).map(|row| row.iter().map(|term| term.value).sum::<f64>());
+    let sums =
+        terms.chunks_exact(columns).map(|row| row.iter().map(|term| term.value).sum::<f64>());
     let y = sums.map(|sum| sum as f32).collect();
     backend.record([rows, 1], y, &places.each_ref(), |_| {
         let places = places.clone();

@@ -14,7 +14,8 @@ pub(super) fn exp(x: f32) -> f32 {
     let n = (x * LOG2_E + ROUND) - ROUND;
     let r = (x - n * LN_2_HIGH) - n * LN_2_LOW;
     // Taylor's series; |r| <= ln 2 / 2, so the first term left out is below 2^-24 / 40.
-    let tail = 1.0 / 6.0 + r * (1.0 / 24.0 + r * (1.0 / 120.0 + r * (1.0 / 720.0 + r * (1.0 / 5040.0))));
+    let tail =
+        1.0 / 6.0 + r * (1.0 / 24.0 + r * (1.0 / 120.0 + r * (1.0 / 720.0 + r * (1.0 / 5040.0))));
     let p = 1.0 + (r + r * r * (0.5 + r * tail));
     // 2^n in two factors, since n may lie outside the exponents of normal numbers.
     // The cast saturates and makes 0 of NaN; p is NaN then.

@@ -69,7 +69,10 @@ impl Snapshot {
 
     /// The same matrices with `prefix` before every name.
     pub fn prefixed(self, prefix: &str) -> Self {
-        self.matrices.into_iter().map(|(name, matrix)| (format!("{prefix}{name}"), matrix)).collect()
+        self.matrices
+            .into_iter()
+            .map(|(name, matrix)| (format!("{prefix}{name}"), matrix))
+            .collect()
     }
 
     /// Refuses anything but exactly these names and shapes with finite values.

@@ -51,8 +51,7 @@ impl<B: Backend> Var<B> {
         pairing: Pairing,
         logit: Option<&Self>,
     ) -> Result<Self> {
-        let learnable =
-            matches!(head, Head::Iqe { reduction: Reduction::MaxMean { .. }, .. });
+        let learnable = matches!(head, Head::Iqe { reduction: Reduction::MaxMean { .. }, .. });
         if let Some(logit) = logit {
             if logit.shape() != [1, 1] {
                 return Err(Error::shape("quasimetric logit", "[1, 1]", &[logit.shape()]));

@@ -4,21 +4,24 @@
 
 use std::ops::Range;
 
+use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
-use super::{Groups, saturate};
-use super::forward::{BLOCK, Lengths, Reduced};
+use super::forward::{Lengths, Reduced};
 use super::order::Order;
 use super::sweep::union_backward;
+use super::{Groups, saturate};
 use crate::panels::RowPanels;
-use crate::simd::{Kernel, LANES, dispatch};
 use crate::{Float, Rows};
+
+/// Rows of `x` that one task takes to find the largest groups.
+const BLOCK: usize = 16;
 
 /// Fewer groups than this are cut further, by columns, so that every core has work.
 const TASKS: usize = 8;
 
-/// Adds the gradients of `sum_ij grad_ij d(x_i, y_j)` to `grad_x` and `grad_y`; returns the gradient of
-/// the logit.
+/// Adds the gradients of `sum_ij grad_ij d(x_i, y_j)` to `grad_x` and `grad_y`; returns the gradient
+/// of the logit.
 pub(crate) fn pairwise_backward<E: Float>(
     groups: Groups,
     x: Rows<'_, E>,
@@ -27,47 +30,43 @@ pub(crate) fn pairwise_backward<E: Float>(
     grad_x: &mut [E],
     grad_y: &mut [E],
 ) -> E {
-    let order = Order::new(groups, x);
-    let panels = RowPanels::pack(y);
-    let count = panels.iter().count();
-    let upstream = Upstream::new(groups, &order, &panels, grad, (x.rows(), y.rows()));
-
-    let parts = TASKS.div_ceil(groups.count).min(count);
-    let step = count.div_ceil(parts);
-    let tasks: Vec<(usize, Range<usize>)> = (0..groups.count)
-        .flat_map(|group| {
-            (0..count).step_by(step).map(move |part| (group, part..(part + step).min(count)))
-        })
-        .collect();
-    let (order, panels, upstream_ref) = (&order, &panels, &upstream);
+    let order = &Order::new(groups, x);
+    let panels = &RowPanels::pack(y);
+    let upstream = &Upstream::new(groups, order, panels, grad, (x.rows(), y.rows()));
+    let rows = x.rows();
+    let tasks = tasks(groups.count, panels.iter().len());
     let gradients: Vec<GroupGradient<E>> = tasks
         .par_iter()
         .map(|(group, blocks)| {
-            dispatch(GroupBackward {
+            let (group, blocks) = (*group, blocks.clone());
+            Arch::new().dispatch(GroupBackward {
                 groups,
-                group: *group,
-                blocks: blocks.clone(),
-                rows: x.rows(),
+                group,
+                blocks,
+                rows,
                 order,
                 panels,
-                upstream: upstream_ref,
+                upstream,
             })
         })
         .collect();
 
     let (width, size) = (x.columns(), groups.size);
+    let lanes = crate::panels::lanes::<E>();
     for ((group, blocks), gradient) in tasks.into_iter().zip(gradients) {
         let features = group * size..(group + 1) * size;
-        for (row, part) in gradient.x.chunks_exact(size).enumerate() {
-            for (out, &part) in grad_x[row * width..][features.clone()].iter_mut().zip(part) {
+        for (out, part) in grad_x.chunks_exact_mut(width).zip(gradient.x.chunks_exact(size)) {
+            for (out, &part) in out[features.clone()].iter_mut().zip(part) {
                 *out += part;
             }
         }
-        for (block, panel) in blocks.zip(gradient.y.chunks_exact(size)) {
-            for lane in 0..LANES.min(y.rows() - block * LANES) {
-                let out = &mut grad_y[(block * LANES + lane) * width..][features.clone()];
-                for (out, part) in out.iter_mut().zip(panel) {
-                    *out += part[lane];
+        let out = &mut grad_y[blocks.start * lanes * width..];
+        let panels = gradient.y.chunks_exact(size * lanes);
+        for (out, panel) in out.chunks_mut(lanes * width).zip(panels) {
+            for (lane, out) in out.chunks_exact_mut(width).enumerate() {
+                let part = panel[lane..].iter().step_by(lanes);
+                for (out, &part) in out[features.clone()].iter_mut().zip(part) {
+                    *out += part;
                 }
             }
         }
@@ -75,11 +74,22 @@ pub(crate) fn pairwise_backward<E: Float>(
     saturate(upstream.logit)
 }
 
-/// The gradient that reaches the groups' lengths, padded to whole panels.
+/// Which group and which panels of `y` each task takes. Depends on the shapes alone, not on the
+/// number of threads, so that sums are always formed in the same order.
+fn tasks(groups: usize, panels: usize) -> Vec<(usize, Range<usize>)> {
+    let step = panels.div_ceil(TASKS.div_ceil(groups).min(panels));
+    (0..groups)
+        .flat_map(|group| {
+            (0..panels).step_by(step).map(move |first| (group, first..(first + step).min(panels)))
+        })
+        .collect()
+}
+
+/// The gradient that reaches the groups' lengths, rows padded to whole registers.
 struct Upstream<E> {
-    grad: Vec<[E; LANES]>,
-    /// Which group is the largest, of each pair.
-    arg: Vec<[u32; LANES]>,
+    grad: Vec<E>,
+    /// Which group is the largest, of each pair; empty where the maximum has no weight.
+    arg: Vec<E>,
     total_weight: E,
     maximum_weight: E,
     logit: f64,
@@ -93,63 +103,50 @@ impl<E: Float> Upstream<E> {
         grad: &[E],
         (n, m): (usize, usize),
     ) -> Self {
-        let count = m.div_ceil(LANES);
-        let mut padded = vec![[E::ZERO; LANES]; n * count];
-        for (padded, grad) in padded.chunks_exact_mut(count).zip(grad.chunks_exact(m)) {
-            for (padded, grad) in padded.iter_mut().zip(grad.chunks(LANES)) {
-                padded[..grad.len()].copy_from_slice(grad);
-            }
+        let stride = panels.padded_rows();
+        let mut padded = vec![E::ZERO; n * stride];
+        for (padded, grad) in padded.chunks_exact_mut(stride).zip(grad.chunks_exact(m)) {
+            padded[..m].copy_from_slice(grad);
         }
         let (total_weight, maximum_weight) = groups.weights();
-        let mut arg = vec![[0; LANES]; n * count];
-        let mut logit = 0.0;
-        if maximum_weight != 0.0 {
-            let chunks = arg.par_chunks_mut(BLOCK * count).zip(padded.par_chunks(BLOCK * count));
-            let logits: Vec<f64> = chunks
-                .enumerate()
-                .map(|(block, (arg, grad))| {
-                    let first = block * BLOCK;
-                    let mut logit = 0.0;
-                    let visit = #[inline(always)]
-                    |row: usize, columns: Range<usize>, lengths: &Reduced<E>| {
-                        let place = (row - first) * count + columns.start / LANES;
-                        arg[place] = lengths.arg;
-                        for lane in 0..LANES {
-                            let slope =
-                                groups.logit_slope(lengths.total[lane], lengths.maximum[lane]);
-                            logit += grad[place][lane].to_f64() * slope;
-                        }
-                    };
-                    dispatch(Lengths {
-                        groups,
-                        order,
-                        panels,
-                        rows: first..(first + BLOCK).min(n),
-                        visit,
-                    });
-                    logit
-                })
-                .collect();
-            logit = logits.into_iter().sum();
+        let mut arg = vec![E::ZERO; if maximum_weight == 0.0 { 0 } else { n * stride }];
+        let chunks = arg.par_chunks_mut(BLOCK * stride).zip(padded.par_chunks(BLOCK * stride));
+        let logits: Vec<f64> = chunks
+            .enumerate()
+            .map(|(block, (arg, grad))| {
+                let (mut total, mut maximum) = (vec![E::ZERO; arg.len()], vec![E::ZERO; arg.len()]);
+                let rows = block * BLOCK..((block + 1) * BLOCK).min(n);
+                let reduced = Reduced { total: &mut total, maximum: &mut maximum, arg };
+                Arch::new().dispatch(Lengths { groups, order, panels, rows, reduced });
+                let lengths = total.iter().zip(&maximum).zip(grad);
+                lengths.map(|((&t, &m), &g)| g.to_f64() * groups.logit_slope(t, m)).sum()
+            })
+            .collect();
+        Self {
+            grad: padded,
+            arg,
+            total_weight: E::from_f64(total_weight),
+            maximum_weight: E::from_f64(maximum_weight),
+            logit: logits.into_iter().sum(),
         }
-        let (total_weight, maximum_weight) = (E::from_f64(total_weight), E::from_f64(maximum_weight));
-        Self { grad: padded, arg, total_weight, maximum_weight, logit }
     }
 
+    /// The gradient that reaches `group` from each pair of a register.
     #[inline(always)]
-    fn weights(&self, place: usize, group: u32) -> [E; LANES] {
-        let (grad, arg) = (&self.grad[place], &self.arg[place]);
-        std::array::from_fn(|lane| {
-            let share = if arg[lane] == group { self.maximum_weight } else { E::ZERO };
-            grad[lane] * (self.total_weight + share)
-        })
+    fn weight<S: Simd>(&self, simd: S, place: usize, group: E::Vector<S>) -> E::Vector<S> {
+        let mut weight = E::splat(simd, self.total_weight);
+        if let Some(&arg) = E::as_vectors::<S>(&self.arg).0.get(place) {
+            let larger = E::plus(simd, weight, E::splat(simd, self.maximum_weight));
+            weight = E::select(simd, E::equals(simd, arg, group), larger, weight);
+        }
+        E::times(simd, weight, E::as_vectors::<S>(&self.grad).0[place])
     }
 }
 
-/// Gradients of one group: `x` is `[rows][size]`, `y` is `[panels][size][LANES]`.
+/// Gradients of one group: `x` is `[rows][size]`, `y` is `[panels][size][lanes]`.
 struct GroupGradient<E> {
     x: Vec<E>,
-    y: Vec<[E; LANES]>,
+    y: Vec<E>,
 }
 
 struct GroupBackward<'a, E> {
@@ -163,37 +160,42 @@ struct GroupBackward<'a, E> {
     upstream: &'a Upstream<E>,
 }
 
-impl<E: Float> Kernel for GroupBackward<'_, E> {
+impl<E: Float> WithSimd for GroupBackward<'_, E> {
     type Output = GroupGradient<E>;
 
     #[inline(always)]
-    fn run<const FMA: bool, const ROWS: usize>(self) -> GroupGradient<E> {
-        let size = self.groups.size;
-        let right: Vec<[E; LANES]> = self
+    fn with_simd<S: Simd>(self, simd: S) -> GroupGradient<E> {
+        let (size, lanes) = (self.groups.size, E::lanes::<S>());
+        let count = self.panels.iter().len();
+        let right: Vec<&[E::Vector<S>]> = self
             .panels
             .iter()
-            .skip(self.blocks.start)
-            .take(self.blocks.len())
-            .flat_map(|(_, panel)| panel[self.group * size..][..size].iter().copied())
+            .map(|(_, panel)| &E::as_vectors::<S>(panel).0[self.group * size..][..size])
             .collect();
-        let count = self.upstream.grad.len() / self.rows;
+        let zero = E::splat(simd, E::ZERO);
+        let group = E::splat(simd, E::from_index(self.group));
         let mut grad_x = vec![E::ZERO; self.rows * size];
-        let mut grad_y = vec![[E::ZERO; LANES]; right.len()];
-        let mut reach = vec![[E::ZERO; LANES]; size];
-        let mut grad_left = vec![[E::ZERO; LANES]; size];
+        let mut grad_y = vec![E::ZERO; self.blocks.len() * size * lanes];
+        let mut reach = vec![zero; size];
+        let mut grad_left = vec![zero; size];
         for (row, grad_x) in grad_x.chunks_exact_mut(size).enumerate() {
             let (index, left) = self.order.group(row, self.group);
-            grad_left.fill([E::ZERO; LANES]);
-            let panels = right.chunks_exact(size).zip(grad_y.chunks_exact_mut(size));
-            for (block, (right, grad_y)) in self.blocks.clone().zip(panels) {
-                let weight = self.upstream.weights(row * count + block, self.group as u32);
-                if weight.iter().all(|&weight| weight == E::ZERO) {
-                    continue;
-                }
-                union_backward((index, left), right, weight, &mut reach, &mut grad_left, grad_y);
+            grad_left.fill(zero);
+            let panels = E::as_vectors_mut::<S>(&mut grad_y).0.chunks_exact_mut(size);
+            for (block, grad_y) in self.blocks.clone().zip(panels) {
+                let weight = self.upstream.weight(simd, row * count + block, group);
+                union_backward::<E, S>(
+                    simd,
+                    (index, left),
+                    right[block],
+                    weight,
+                    &mut reach,
+                    &mut grad_left,
+                    grad_y,
+                );
             }
-            for (&i, grad_left) in index.iter().zip(&grad_left) {
-                grad_x[i as usize] = grad_left.iter().fold(E::ZERO, |sum, &part| sum + part);
+            for (&i, &grad_left) in index.iter().zip(&grad_left) {
+                grad_x[i as usize] = E::sum(simd, grad_left);
             }
         }
         GroupGradient { x: grad_x, y: grad_y }

@@ -4,8 +4,8 @@
 //! their union, and the groups' lengths are reduced to one number.
 //!
 //! The order of the left ends depends on `x` alone. One sort per row of `x` therefore serves every
-//! pair, after which a pair is one sweep from left to right (`sweep`), [`LANES`](crate::simd::LANES)
-//! pairs at a time.
+//! pair, after which a pair is one sweep from left to right (`sweep`), as many
+//! pairs at a time as a register holds.
 
 use crate::{Float, Reduction};
 

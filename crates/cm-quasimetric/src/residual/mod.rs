@@ -17,6 +17,10 @@ pub(crate) use backward::pairwise_backward;
 pub(crate) use forward::pairwise;
 pub(crate) use rowwise::{rowwise, rowwise_backward};
 
+/// Rows that one task takes: few enough to share work among cores, many enough that a panel in the
+/// cache is used often.
+const BLOCK: usize = 32;
+
 /// How the features are divided.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Split {

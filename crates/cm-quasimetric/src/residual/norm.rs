@@ -1,8 +1,12 @@
 //! Euclidean norms of differences that stay right where squaring overflows or underflows.
 
+use pulp::Simd;
+
+use super::{Split, tiles};
 use crate::Float;
-use crate::float::{maximum, multiply_add};
-use crate::simd::LANES;
+
+/// No register has more elements than this.
+pub(super) const MOST_LANES: usize = 16;
 
 /// Whether a plain sum of squares can be trusted; otherwise [`careful_norm`] must be asked.
 #[inline(always)]
@@ -10,22 +14,63 @@ pub(super) fn is_regular<E: Float>(square: E) -> bool {
     square >= E::SMALLEST_SQUARE && square.is_finite()
 }
 
+/// Euclidean distances for each pair of a tile: rows `x` against the `count` rows `y(lane)` that
+/// `panel` holds.
+#[inline(always)]
+pub(super) fn norms<'a, E: Float, S: Simd, const ROWS: usize>(
+    simd: S,
+    split: Split,
+    x: [&[E]; ROWS],
+    y: impl Fn(usize) -> &'a [E],
+    count: usize,
+    panel: &[E::Vector<S>],
+) -> [E::Vector<S>; ROWS] {
+    let mut norms = tiles::squares::<E, S, ROWS>(simd, x, panel);
+    let offset = E::splat(simd, E::from_f64(split.offset()));
+    let mut regular = true;
+    for norm in &mut norms {
+        *norm = E::plus(simd, *norm, offset);
+        regular &= all_regular::<E, S>(simd, *norm);
+    }
+    if !regular {
+        for (x, norm) in x.iter().zip(&mut norms) {
+            let mut squares = [E::ZERO; MOST_LANES];
+            E::store(simd, &mut squares, *norm);
+            let mut roots = squares.map(E::sqrt);
+            for lane in (0..count).filter(|&lane| !is_regular(squares[lane])) {
+                roots[lane] = careful_norm(x, y(lane));
+            }
+            *norm = E::load(simd, &roots);
+        }
+        return norms;
+    }
+    norms.map(
+        #[inline(always)]
+        |square| E::root(simd, square),
+    )
+}
+
+/// Whether every lane of a register of squares is regular.
+#[inline(always)]
+pub(super) fn all_regular<E: Float, S: Simd>(simd: S, squares: E::Vector<S>) -> bool {
+    let (zero, one) = (E::splat(simd, E::ZERO), E::splat(simd, E::from_f64(1.0)));
+    let small = E::exceeds(simd, E::splat(simd, E::SMALLEST_SQUARE), squares);
+    let large = E::exceeds(simd, squares, E::splat(simd, E::MAX));
+    let bad = E::select(simd, small, one, E::select(simd, large, one, zero));
+    E::largest(simd, bad) == E::ZERO
+}
+
 /// `sum (x - y)^2`.
 #[inline(always)]
-pub(super) fn squared_norm<E: Float, const FMA: bool>(x: &[E], y: &[E]) -> E {
-    let mut sums = [E::ZERO; LANES];
-    let (x_chunks, x_rest) = x.as_chunks::<LANES>();
-    let (y_chunks, y_rest) = y.as_chunks::<LANES>();
-    for (x, y) in x_chunks.iter().zip(y_chunks) {
-        for lane in 0..LANES {
-            let difference = x[lane] - y[lane];
-            sums[lane] = multiply_add::<E, FMA>(difference, difference, sums[lane]);
-        }
+pub(super) fn squared_norm<E: Float, S: Simd>(simd: S, x: &[E], y: &[E]) -> E {
+    let ((x, x_rest), (y, y_rest)) = (E::as_vectors::<S>(x), E::as_vectors::<S>(y));
+    let mut sums = E::splat(simd, E::ZERO);
+    for (&x, &y) in x.iter().zip(y) {
+        let difference = E::minus(simd, x, y);
+        sums = E::mul_add(simd, difference, difference, sums);
     }
-    for (lane, (&x, &y)) in x_rest.iter().zip(y_rest).enumerate() {
-        sums[lane] = multiply_add::<E, FMA>(x - y, x - y, sums[lane]);
-    }
-    sums.into_iter().fold(E::ZERO, |total, sum| total + sum)
+    let rest = E::minus(simd, E::load(simd, x_rest), E::load(simd, y_rest));
+    E::sum(simd, E::mul_add(simd, rest, rest, sums))
 }
 
 /// `|x - y|` where squares overflow or underflow; exactly 0 only for x = y.
@@ -60,7 +105,10 @@ struct Scaled<E> {
 
 fn scaled<E: Float>(x: &[E], y: &[E]) -> Scaled<E> {
     let largest = |half| {
-        x.iter().zip(y).fold(E::ZERO, |m, (&x, &y)| maximum(difference(x, y, half).abs(), m))
+        x.iter().zip(y).fold(E::ZERO, |largest, (&x, &y)| {
+            let size = difference(x, y, half).abs();
+            if size > largest { size } else { largest }
+        })
     };
     let full = largest(false);
     // Two finite numbers of opposite sign can differ by more than the largest number.
@@ -91,7 +139,7 @@ mod tests {
 
     #[test]
     fn careful_norm_survives_every_magnitude() {
-        for magnitude in [1e-45_f32, 1e-40, 1e-30, 1.0, 1e18, 1e30, 1e38] {
+        for magnitude in [1e-45_f32, 1e-40, 1e-30, 1.0, 1e18, 1e30, 5e37] {
             let (x, y) = ([3.0 * magnitude, 0.0], [0.0, 4.0 * magnitude]);
             let expected = f64::from(x[0]).hypot(f64::from(y[1])) as f32;
             let found = careful_norm(&x, &y);

@@ -1,25 +1,19 @@
 //! Distances between the rows of `x` and the same rows of `y`.
 
+use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
 use super::Split;
 use super::norm::{careful_norm, careful_unit, is_regular, squared_norm};
-use crate::float::maximum;
-use crate::simd::{Kernel, LANES, dispatch};
 use crate::{Float, Rows};
 
 /// Rows that one task takes.
 const BLOCK: usize = 64;
 
 /// Writes `distances[i] = d(x_i, y_i)`.
-pub(crate) fn rowwise<E: Float>(
-    split: Split,
-    x: Rows<'_, E>,
-    y: Rows<'_, E>,
-    distances: &mut [E],
-) {
+pub(crate) fn rowwise<E: Float>(split: Split, x: Rows<'_, E>, y: Rows<'_, E>, distances: &mut [E]) {
     distances.par_chunks_mut(BLOCK).enumerate().for_each(|(block, distances)| {
-        dispatch(Forward { split, x, y, first: block * BLOCK, distances });
+        Arch::new().dispatch(Forward { split, x, y, first: block * BLOCK, distances });
     });
 }
 
@@ -31,11 +25,11 @@ struct Forward<'a, E> {
     distances: &'a mut [E],
 }
 
-impl<E: Float> Kernel for Forward<'_, E> {
+impl<E: Float> WithSimd for Forward<'_, E> {
     type Output = ();
 
     #[inline(always)]
-    fn run<const FMA: bool, const ROWS: usize>(self) {
+    fn with_simd<S: Simd>(self, simd: S) {
         let share = E::from_f64(self.split.share());
         for (i, distance) in self.distances.iter_mut().enumerate() {
             let (x, y) = (self.x.row(self.first + i), self.y.row(self.first + i));
@@ -43,10 +37,10 @@ impl<E: Float> Kernel for Forward<'_, E> {
             for component in 0..self.split.components {
                 let features = self.split.symmetric_features(component);
                 if !features.is_empty() {
-                    total += norm::<E, FMA>(self.split, &x[features.clone()], &y[features]);
+                    total += norm::<E, S>(simd, self.split, &x[features.clone()], &y[features]);
                 }
                 let features = self.split.asymmetric_features(component);
-                total += largest(&x[features.clone()], &y[features]);
+                total += largest::<E, S>(simd, &x[features.clone()], &y[features]);
             }
             *distance = total * share;
         }
@@ -66,7 +60,15 @@ pub(crate) fn rowwise_backward<E: Float>(
     let blocks = grad.par_chunks(BLOCK).zip(grad_x.par_chunks_mut(chunk));
     blocks.zip(grad_y.par_chunks_mut(chunk)).enumerate().for_each(
         |(block, ((grad, grad_x), grad_y))| {
-            dispatch(Backward { split, x, y, first: block * BLOCK, grad, grad_x, grad_y });
+            Arch::new().dispatch(Backward {
+                split,
+                x,
+                y,
+                first: block * BLOCK,
+                grad,
+                grad_x,
+                grad_y,
+            });
         },
     );
 }
@@ -81,11 +83,11 @@ struct Backward<'a, E> {
     grad_y: &'a mut [E],
 }
 
-impl<E: Float> Kernel for Backward<'_, E> {
+impl<E: Float> WithSimd for Backward<'_, E> {
     type Output = ();
 
     #[inline(always)]
-    fn run<const FMA: bool, const ROWS: usize>(self) {
+    fn with_simd<S: Simd>(self, simd: S) {
         let width = self.x.columns();
         let share = E::from_f64(self.split.share());
         for (i, &grad) in self.grad.iter().enumerate() {
@@ -96,7 +98,8 @@ impl<E: Float> Kernel for Backward<'_, E> {
                 let features = self.split.symmetric_features(component);
                 if !features.is_empty() {
                     let range = features.clone();
-                    euclidean_backward::<E, FMA>(
+                    euclidean_backward::<E, S>(
+                        simd,
                         self.split,
                         (&x[features.clone()], &y[features]),
                         grad * share,
@@ -105,7 +108,7 @@ impl<E: Float> Kernel for Backward<'_, E> {
                 }
                 let features = self.split.asymmetric_features(component);
                 let (x, y) = (&x[features.clone()], &y[features.clone()]);
-                let best = largest(x, y);
+                let best = largest::<E, S>(simd, x, y);
                 if best > E::ZERO {
                     // The first feature that attains the maximum: see the crate's documentation.
                     let arg = x.iter().zip(y).position(|(&x, &y)| x - y == best).unwrap_or(0);
@@ -118,13 +121,14 @@ impl<E: Float> Kernel for Backward<'_, E> {
 }
 
 #[inline(always)]
-fn euclidean_backward<E: Float, const FMA: bool>(
+fn euclidean_backward<E: Float, S: Simd>(
+    simd: S,
     split: Split,
     (x, y): (&[E], &[E]),
     grad: E,
     (grad_x, grad_y): (&mut [E], &mut [E]),
 ) {
-    let norm = norm::<E, FMA>(split, x, y);
+    let norm = norm::<E, S>(simd, split, x, y);
     let weight = grad / norm;
     if is_regular(norm * norm) && weight.is_finite() {
         for (((grad_x, grad_y), &x), &y) in grad_x.iter_mut().zip(grad_y).zip(x).zip(y) {
@@ -141,24 +145,19 @@ fn euclidean_backward<E: Float, const FMA: bool>(
 }
 
 #[inline(always)]
-fn norm<E: Float, const FMA: bool>(split: Split, x: &[E], y: &[E]) -> E {
-    let square = squared_norm::<E, FMA>(x, y) + E::from_f64(split.offset());
+fn norm<E: Float, S: Simd>(simd: S, split: Split, x: &[E], y: &[E]) -> E {
+    let square = squared_norm::<E, S>(simd, x, y) + E::from_f64(split.offset());
     if is_regular(square) { square.sqrt() } else { careful_norm(x, y) }
 }
 
 /// `max_i relu(x_i - y_i)`.
 #[inline(always)]
-fn largest<E: Float>(x: &[E], y: &[E]) -> E {
-    let mut best = [E::ZERO; LANES];
-    let (x_chunks, x_rest) = x.as_chunks::<LANES>();
-    let (y_chunks, y_rest) = y.as_chunks::<LANES>();
-    for (x, y) in x_chunks.iter().zip(y_chunks) {
-        for lane in 0..LANES {
-            best[lane] = maximum(x[lane] - y[lane], best[lane]);
-        }
+fn largest<E: Float, S: Simd>(simd: S, x: &[E], y: &[E]) -> E {
+    let ((x, x_rest), (y, y_rest)) = (E::as_vectors::<S>(x), E::as_vectors::<S>(y));
+    // The padding of the rest differs by 0, which the maximum includes anyway.
+    let mut best = E::minus(simd, E::load(simd, x_rest), E::load(simd, y_rest));
+    for (&x, &y) in x.iter().zip(y) {
+        best = E::larger(simd, E::minus(simd, x, y), best);
     }
-    for (lane, (&x, &y)) in x_rest.iter().zip(y_rest).enumerate() {
-        best[lane] = maximum(x - y, best[lane]);
-    }
-    best.into_iter().fold(E::ZERO, |best, value| maximum(value, best))
+    E::largest(simd, E::larger(simd, best, E::splat(simd, E::ZERO)))
 }

@@ -1,26 +1,22 @@
 //! The innermost loops: a few rows of `x` against one panel of rows of `y`, all in registers.
 
-use crate::Float;
-use crate::float::{maximum, multiply_add};
-use crate::simd::LANES;
+use pulp::Simd;
 
-/// Marks a pair none of whose asymmetric differences is positive.
-pub(super) const NONE: u32 = u32::MAX;
+use crate::Float;
 
 /// `sum_i (x_i - y_i)^2` for each pair of the tile.
 #[inline(always)]
-pub(super) fn squares<E: Float, const FMA: bool, const ROWS: usize>(
+pub(super) fn squares<E: Float, S: Simd, const ROWS: usize>(
+    simd: S,
     x: [&[E]; ROWS],
-    panel: &[[E; LANES]],
-) -> [[E; LANES]; ROWS] {
+    panel: &[E::Vector<S>],
+) -> [E::Vector<S>; ROWS] {
     let x = x.map(|row| &row[..panel.len()]);
-    let mut sums = [[E::ZERO; LANES]; ROWS];
-    for (i, y) in panel.iter().enumerate() {
+    let mut sums = [E::splat(simd, E::ZERO); ROWS];
+    for (i, &y) in panel.iter().enumerate() {
         for row in 0..ROWS {
-            for lane in 0..LANES {
-                let difference = x[row][i] - y[lane];
-                sums[row][lane] = multiply_add::<E, FMA>(difference, difference, sums[row][lane]);
-            }
+            let difference = E::minus(simd, E::splat(simd, x[row][i]), y);
+            sums[row] = E::mul_add(simd, difference, difference, sums[row]);
         }
     }
     sums
@@ -28,39 +24,39 @@ pub(super) fn squares<E: Float, const FMA: bool, const ROWS: usize>(
 
 /// `max_i relu(x_i - y_i)` for each pair of the tile.
 #[inline(always)]
-pub(super) fn maxima<E: Float, const ROWS: usize>(
+pub(super) fn maxima<E: Float, S: Simd, const ROWS: usize>(
+    simd: S,
     x: [&[E]; ROWS],
-    panel: &[[E; LANES]],
-) -> [[E; LANES]; ROWS] {
+    panel: &[E::Vector<S>],
+) -> [E::Vector<S>; ROWS] {
     let x = x.map(|row| &row[..panel.len()]);
-    let mut best = [[E::ZERO; LANES]; ROWS];
-    for (i, y) in panel.iter().enumerate() {
+    let mut best = [E::splat(simd, E::ZERO); ROWS];
+    for (i, &y) in panel.iter().enumerate() {
         for row in 0..ROWS {
-            for lane in 0..LANES {
-                best[row][lane] = maximum(x[row][i] - y[lane], best[row][lane]);
-            }
+            best[row] = E::larger(simd, E::minus(simd, E::splat(simd, x[row][i]), y), best[row]);
         }
     }
     best
 }
 
-/// The first feature that attains `max_i relu(x_i - y_i)` for each pair of the tile, or [`NONE`].
+/// The first feature that attains `max_i relu(x_i - y_i)` for each pair of the tile, in the form of
+/// [`from_index`](crate::float::Lanes::from_index); zero if no difference is positive.
 #[inline(always)]
-pub(super) fn argmaxima<E: Float, const ROWS: usize>(
+pub(super) fn argmaxima<E: Float, S: Simd, const ROWS: usize>(
+    simd: S,
     x: [&[E]; ROWS],
-    panel: &[[E; LANES]],
-) -> [[u32; LANES]; ROWS] {
+    panel: &[E::Vector<S>],
+) -> [E::Vector<S>; ROWS] {
     let x = x.map(|row| &row[..panel.len()]);
-    let mut best = [[E::ZERO; LANES]; ROWS];
-    let mut arg = [[NONE; LANES]; ROWS];
-    for (i, y) in panel.iter().enumerate() {
+    let mut best = [E::splat(simd, E::ZERO); ROWS];
+    let mut arg = best;
+    for (i, &y) in panel.iter().enumerate() {
+        let index = E::splat(simd, E::from_index(i));
         for row in 0..ROWS {
-            for lane in 0..LANES {
-                let difference = x[row][i] - y[lane];
-                let better = difference > best[row][lane];
-                best[row][lane] = if better { difference } else { best[row][lane] };
-                arg[row][lane] = if better { i as u32 } else { arg[row][lane] };
-            }
+            let difference = E::minus(simd, E::splat(simd, x[row][i]), y);
+            let better = E::exceeds(simd, difference, best[row]);
+            best[row] = E::larger(simd, difference, best[row]);
+            arg[row] = E::select(simd, better, index, arg[row]);
         }
     }
     arg

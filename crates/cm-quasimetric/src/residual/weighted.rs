@@ -1,49 +1,56 @@
 //! Sums of weighted differences: the gradient of a Euclidean distance.
 //!
-//! `out_i += sum_j w_ij (a_i - b_j)` has the cost of two matrix products, but not their cancellation:
-//! `(sum_j w_ij) a_i - sum_j w_ij b_j` loses every digit where close points have the large weights
-//! `w_ij = g_ij / |a_i - b_j|`. The difference is therefore formed first, in registers.
+//! `out_i += sum_j w_ij (a_i - b_j)` has nearly the cost of a matrix product, without its
+//! cancellation: `(sum_j w_ij) a_i - sum_j w_ij b_j` loses every digit where close points have the
+//! large weights `w_ij = g_ij / |a_i - b_j|`. The difference is therefore formed first, in registers.
 
 use std::ops::Range;
 
-use crate::panels::FeaturePanels;
-use crate::simd::{Kernel, LANES};
-use crate::{Float, Rows};
-use crate::float::multiply_add;
+use pulp::{Simd, WithSimd};
 
-/// Adds to rows `rows` of the output; `w_ij = weights[i * strides.0 + j * strides.1]`.
+use crate::panels::FeaturePanels;
+use crate::{Float, Rows};
+
+/// How the weights lie in memory: `w_ij` at `i * stride + j`, or at `j * stride + i`.
+#[derive(Clone, Copy)]
+pub(super) enum Layout {
+    RowMajor,
+    ColumnMajor,
+}
+
+/// Adds to rows `rows` of the output.
 pub(super) struct WeightedDifferences<'a, E> {
     pub(super) a: Rows<'a, E>,
     pub(super) b: &'a FeaturePanels<E>,
     pub(super) weights: &'a [E],
-    pub(super) strides: (usize, usize),
+    pub(super) stride: usize,
+    pub(super) layout: Layout,
     /// Rows of `a` (and of the weights) that are wanted.
     pub(super) rows: Range<usize>,
-    /// The features of `a` that `b` holds.
-    pub(super) features: Range<usize>,
     /// The wanted rows of the output, of the width of `a`.
     pub(super) out: &'a mut [E],
 }
 
-impl<E: Float> Kernel for WeightedDifferences<'_, E> {
+impl<E: Float> WithSimd for WeightedDifferences<'_, E> {
     type Output = ();
 
     #[inline(always)]
-    fn run<const FMA: bool, const ROWS: usize>(mut self) {
+    fn with_simd<S: Simd>(mut self, simd: S) {
         for (features, panel) in self.b.iter() {
-            let features = features.start + self.features.start..features.end + self.features.start;
+            let panel = E::as_vectors::<S>(panel).0;
             let mut row = self.rows.start;
             // Each row needs two registers: its features and its sum.
-            while ROWS == 8 && row + 8 <= self.rows.end {
-                self.tile::<FMA, 8>(row, features.clone(), panel);
+            while S::REGISTER_COUNT >= 32 && row + 8 <= self.rows.end {
+                self.tile::<S, 8>(simd, row, features.clone(), panel);
                 row += 8;
             }
-            while row + 2 <= self.rows.end {
-                self.tile::<FMA, 2>(row, features.clone(), panel);
-                row += 2;
+            while row + 4 <= self.rows.end {
+                self.tile::<S, 4>(simd, row, features.clone(), panel);
+                row += 4;
             }
-            if row < self.rows.end {
-                self.tile::<FMA, 1>(row, features, panel);
+            while row < self.rows.end {
+                self.tile::<S, 1>(simd, row, features.clone(), panel);
+                row += 1;
             }
         }
     }
@@ -51,33 +58,54 @@ impl<E: Float> Kernel for WeightedDifferences<'_, E> {
 
 impl<E: Float> WeightedDifferences<'_, E> {
     #[inline(always)]
-    fn tile<const FMA: bool, const ROWS: usize>(
+    fn tile<S: Simd, const ROWS: usize>(
         &mut self,
+        simd: S,
         first: usize,
         features: Range<usize>,
-        panel: &[[E; LANES]],
+        panel: &[E::Vector<S>],
     ) {
-        let mut a = [[E::ZERO; LANES]; ROWS];
+        let mut a = [E::splat(simd, E::ZERO); ROWS];
         for (row, a) in a.iter_mut().enumerate() {
-            a[..features.len()].copy_from_slice(&self.a.row(first + row)[features.clone()]);
+            *a = E::load(simd, &self.a.row(first + row)[features.clone()]);
         }
-        let mut sums = [[E::ZERO; LANES]; ROWS];
-        let weights: [&[E]; ROWS] =
-            std::array::from_fn(|row| &self.weights[(first + row) * self.strides.0..]);
-        for (j, b) in panel.iter().enumerate() {
-            for row in 0..ROWS {
-                let weight = weights[row][j * self.strides.1];
-                for lane in 0..LANES {
-                    sums[row][lane] =
-                        multiply_add::<E, FMA>(weight, a[row][lane] - b[lane], sums[row][lane]);
+        let mut sums = [E::splat(simd, E::ZERO); ROWS];
+        match self.layout {
+            Layout::RowMajor => {
+                let weights: [&[E]; ROWS] = std::array::from_fn(|row| {
+                    &self.weights[(first + row) * self.stride..][..panel.len()]
+                });
+                for (j, &b) in panel.iter().enumerate() {
+                    let weights = weights.map(|row| row[j]);
+                    accumulate::<E, S, ROWS>(simd, weights, &a, b, &mut sums);
+                }
+            }
+            Layout::ColumnMajor => {
+                for (&b, weights) in panel.iter().zip(self.weights.chunks_exact(self.stride)) {
+                    let weights = std::array::from_fn(|row| weights[first..first + ROWS][row]);
+                    accumulate::<E, S, ROWS>(simd, weights, &a, b, &mut sums);
                 }
             }
         }
-        for (row, sums) in sums.iter().enumerate() {
+        for (row, &sum) in sums.iter().enumerate() {
             let start = (first + row - self.rows.start) * self.a.columns();
-            for (out, &sum) in self.out[start..][features.clone()].iter_mut().zip(sums) {
-                *out += sum;
-            }
+            let out = &mut self.out[start..][features.clone()];
+            let total = E::plus(simd, E::load(simd, out), sum);
+            E::store(simd, out, total);
         }
+    }
+}
+
+#[inline(always)]
+fn accumulate<E: Float, S: Simd, const ROWS: usize>(
+    simd: S,
+    weights: [E; ROWS],
+    a: &[E::Vector<S>; ROWS],
+    b: E::Vector<S>,
+    sums: &mut [E::Vector<S>; ROWS],
+) {
+    for row in 0..ROWS {
+        let weight = E::splat(simd, weights[row]);
+        sums[row] = E::mul_add(simd, weight, E::minus(simd, a[row], b), sums[row]);
     }
 }
