@@ -21,7 +21,7 @@ pub(super) fn info_nce(
     let columns = if column_weight > 0.0 { column_log_sums(&logits.values, n) } else { Vec::new() };
     let total = |values: &[f32]| values.iter().map(|&value| f64::from(value)).sum::<f64>();
     let diagonal = logits.values.iter().step_by(n + 1).map(|&value| f64::from(value)).sum::<f64>();
-    let loss = f64::from(row_weight) * total(&rows) + f64::from(column_weight) * total(&columns);
+    let loss = row_weight * total(&rows) + column_weight * total(&columns);
     let loss = ((loss - diagonal) / n as f64) as f32;
     backend.record([1, 1], vec![loss], &[&place], |_| {
         let (logits, place) = (logits.values.clone(), place.clone());
