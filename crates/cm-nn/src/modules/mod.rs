@@ -1,0 +1,11 @@
+//! Networks whose sizes are chosen at run time.
+
+mod layer_norm;
+mod linear;
+mod mlp;
+mod twin;
+
+pub use layer_norm::LayerNorm;
+pub use linear::Linear;
+pub use mlp::{Mlp, MlpSettings};
+pub use twin::Twin;
