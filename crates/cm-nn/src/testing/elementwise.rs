@@ -14,8 +14,11 @@ pub fn affine<B: Backend>(make: impl Fn(u64) -> B) -> Result<()> {
     Ok(())
 }
 
+type Function = fn(f64) -> f64;
+type Function2 = fn(f64, f64) -> f64;
+
 /// Each function with its value in double precision.
-fn functions() -> Vec<(Map, fn(f64) -> f64)> {
+fn functions() -> Vec<(Map, Function)> {
     fn gelu(x: f64) -> f64 {
         let inner = std::f64::consts::FRAC_2_PI.sqrt() * (x + f64::from(0.044_715_f32) * x.powi(3));
         0.5 * x * (1.0 + inner.tanh())
@@ -99,7 +102,7 @@ fn value_and_slope<B: Backend>(
 /// [`Backend::zip`]: every function with every kind of repetition.
 pub fn zip<B: Backend>(make: impl Fn(u64) -> B) -> Result<()> {
     let backend = make(0);
-    let functions: [(Zip, fn(f64, f64) -> f64); 6] = [
+    let functions: [(Zip, Function2); 6] = [
         (Zip::Add, |x, y| x + y),
         (Zip::Sub, |x, y| x - y),
         (Zip::Mul, |x, y| x * y),
