@@ -6,7 +6,7 @@ use dfdx::prelude::{
 };
 use dfdx::tensor::{CopySlice, CpuError};
 
-use crate::{Error, Float, Head, Rows};
+use crate::{Error, Float, Head, Reduction, Rows};
 
 /// The distance between each row of `x` and the same row of `y`.
 ///
@@ -70,21 +70,72 @@ where
     record(head, Form::Pairwise, None, x, y, shape)
 }
 
+/// Row-wise distances of IQE with a learned mix of maximum and mean; `logit` takes part in the tape.
+///
+/// For a head that trains with the rest of a dfdx model, see [`MaxMeanIqe`](crate::MaxMeanIqe); this
+/// function is for a number of groups that is chosen at run time.
+pub fn rowwise_max_mean<N: Dim, D: Dim, E, TX, TY>(
+    groups: usize,
+    logit: &Tensor<Rank1<1>, E, Cpu>,
+    x: Tensor<(N, D), E, Cpu, TX>,
+    y: Tensor<(N, D), E, Cpu, TY>,
+) -> Result<Tensor<(N,), E, Cpu, TX>, Error>
+where
+    E: Float + Dtype,
+    TX: Tape<E, Cpu> + Merge<TY>,
+    TY: Tape<E, Cpu>,
+{
+    let shape = (x.shape().0,);
+    record(max_mean(groups, logit), Form::Rowwise, Some(logit.clone()), x, y, shape)
+}
+
+/// Pairwise distances of IQE with a learned mix of maximum and mean; `logit` takes part in the tape.
+///
+/// ```
+/// use cm_quasimetric::pairwise_max_mean;
+/// use dfdx::prelude::*;
+///
+/// let dev = Cpu::default();
+/// let logit: Tensor<Rank1<1>, f32, _> = dev.zeros();
+/// let groups = 4; // known only at run time
+/// let x: Tensor<(usize, usize), f32, _> = dev.sample_normal_like(&(3, 4 * groups));
+/// let distances = pairwise_max_mean(groups, &logit, x.leaky_trace(), x)?;
+/// let gradients = distances.mean().backward();
+/// assert!(gradients.get(&logit).array()[0] > 0.0);
+/// # Ok::<(), cm_quasimetric::Error>(())
+/// ```
+pub fn pairwise_max_mean<N: Dim, M: Dim, D: Dim, E, TX, TY>(
+    groups: usize,
+    logit: &Tensor<Rank1<1>, E, Cpu>,
+    x: Tensor<(N, D), E, Cpu, TX>,
+    y: Tensor<(M, D), E, Cpu, TY>,
+) -> Result<Tensor<(N, M), E, Cpu, TX>, Error>
+where
+    E: Float + Dtype,
+    TX: Tape<E, Cpu> + Merge<TY>,
+    TY: Tape<E, Cpu>,
+{
+    let shape = (x.shape().0, y.shape().0);
+    record(max_mean(groups, logit), Form::Pairwise, Some(logit.clone()), x, y, shape)
+}
+
+fn max_mean<E: Float + Dtype>(groups: usize, logit: &Tensor<Rank1<1>, E, Cpu>) -> Head {
+    let logit = Float::to_f64(logit[[0]]);
+    Head::Iqe { groups, reduction: Reduction::MaxMean { logit } }
+}
+
 /// Which rows of `x` meet which rows of `y`.
 #[derive(Clone, Copy)]
-pub(crate) enum Form {
+enum Form {
     Rowwise,
     Pairwise,
 }
 
-/// The parameter of a head, if it has one.
-pub(crate) type Logit<E> = Tensor<Rank1<1>, E, Cpu>;
-
 /// Computes the distances and records their backward pass.
-pub(crate) fn record<N: Dim, M: Dim, D: Dim, S: dfdx::shapes::Shape, E, TX, TY>(
+fn record<N: Dim, M: Dim, D: Dim, S: dfdx::shapes::Shape, E, TX, TY>(
     head: Head,
     form: Form,
-    logit: Option<Logit<E>>,
+    logit: Option<Tensor<Rank1<1>, E, Cpu>>,
     x: Tensor<(N, D), E, Cpu, TX>,
     y: Tensor<(M, D), E, Cpu, TY>,
     shape: S,
