@@ -287,3 +287,10 @@ impl Backend for DfdxBackend {
         self.set_step(self.inner.step.get().wrapping_add(1))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::DfdxBackend;
+
+    crate::backend_tests!(DfdxBackend::new);
+}
