@@ -1,6 +1,6 @@
 //! Checks of settings.
 
-use crate::{Error, Result};
+use cm_nn::{Error, Result};
 
 /// Refuses a setting unless `holds`.
 pub(crate) fn require(
@@ -18,6 +18,11 @@ pub(crate) fn require(
 /// Refuses a number that is not positive and finite.
 pub(crate) fn positive(setting: &'static str, x: f32) -> Result<()> {
     require(x > 0.0 && x.is_finite(), setting, "positive and finite", x)
+}
+
+/// Refuses a number that is negative or not finite.
+pub(crate) fn not_negative(setting: &'static str, x: f32) -> Result<()> {
+    require(x >= 0.0 && x.is_finite(), setting, "finite and not negative", x)
 }
 
 /// Refuses a number outside `[0, 1)`.

@@ -12,11 +12,11 @@ use crate::check::require;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MetricSettings {
-    /// The head.
+    /// The head; default MRN.
     pub head: HeadSettings,
     /// Number of features the head compares; default 512.
     pub features: usize,
-    /// The perceptron that makes them.
+    /// The perceptron that makes them; default 4 x 512, ReLU.
     pub network: MlpSettings,
 }
 
@@ -47,18 +47,14 @@ impl Default for MetricSettings {
 
 impl MetricSettings {
     /// The 2-D experiment of the authors' script: MRN of 256 + 256 features, each half by three layers of 64 and swish.
-    pub fn pointmaze() -> Self {
-        let network = MlpSettings {
-            hidden: vec![64; 3],
-            activation: Activation::Silu,
-            initialiser: Initialiser::LECUN_NORMAL,
-            ..Default::default()
-        };
+    pub fn plane() -> Self {
+        let network =
+            MlpSettings { hidden: vec![64; 3], activation: Activation::Silu, ..Default::default() };
         Self { head: HeadSettings::Mrn { separate: true }, features: 512, network }
     }
 
     /// Refuses a number of features that the head cannot divide.
-    pub fn check(&self) -> crate::Result<()> {
+    pub fn check(&self) -> Result<()> {
         let features = self.features;
         let (multiple, expected) = match self.head {
             HeadSettings::Mrn { .. } => (2, "positive and even"),
@@ -71,6 +67,19 @@ impl MetricSettings {
 }
 
 /// A quasimetric on the rows of matrices, whatever its parameters are.
+///
+/// ```
+/// use cm_baselines::{Metric, MetricSettings};
+/// use cm_nn::{DfdxBackend, Parameters, Var};
+///
+/// let backend = DfdxBackend::new(0);
+/// let metric = Metric::new(&mut Parameters::new(&backend, 0), "metric", 2, &MetricSettings::plane())?;
+/// let features = |x: [f32; 2]| metric.features(&Var::new(&backend, [1, 2], x.to_vec())?);
+/// let (here, there) = (features([0.0, 0.0])?, features([1.0, -1.0])?);
+/// assert_eq!(metric.between(&here, &here)?.item()?, 0.0);
+/// assert_ne!(metric.between(&here, &there)?.item()?, metric.between(&there, &here)?.item()?);
+/// # Ok::<(), cm_nn::Error>(())
+/// ```
 pub struct Metric<B: Backend> {
     networks: Vec<Mlp<B>>,
     head: Head,
@@ -85,10 +94,11 @@ impl<B: Backend> Metric<B> {
         inputs: usize,
         settings: &MetricSettings,
     ) -> Result<Self> {
+        settings.check()?;
+        let features = settings.features;
         let mut network = |part: &str, features| {
             Mlp::new(parameters, &format!("{name}/{part}"), inputs, &settings.network, features)
         };
-        let features = settings.features;
         let networks = match settings.head {
             HeadSettings::Mrn { separate: true } => {
                 vec![network("symmetric", features / 2)?, network("asymmetric", features / 2)?]
@@ -100,8 +110,8 @@ impl<B: Backend> Metric<B> {
             HeadSettings::Max => (Head::Max, None),
             HeadSettings::Iqe { groups } => {
                 let reduction = Reduction::MaxMean { logit: 0.0 };
-                let logit =
-                    parameters.create(&format!("{name}/logit"), [1, 1], Initialiser::ZEROS)?;
+                let logit = format!("{name}/logit");
+                let logit = parameters.create(&logit, [1, 1], Initialiser::ZEROS)?;
                 (Head::Iqe { groups, reduction }, Some(logit))
             }
         };

@@ -25,7 +25,8 @@ pub struct Ema<B: Backend> {
 }
 
 impl<B: Backend> Ema<B> {
-    /// Copies `sources` into `targets`, which must have the same names and shapes in the same order; `decay` is in `[0, 1]`.
+    /// Copies `sources` into `targets`, which must have the same shapes in the same order (names may differ, so that
+    /// both can go into one file); `decay` is in `[0, 1]`.
     pub fn new(targets: &Parameters<B>, sources: &Parameters<B>, decay: f32) -> Result<Self> {
         if !(0.0..=1.0).contains(&decay) {
             let (setting, expected) = ("decay", "in [0, 1]");
@@ -36,9 +37,6 @@ impl<B: Backend> Ema<B> {
             let place = "the target parameters";
             let missing = || Error::MissingParameter { name: source.name().to_string(), place };
             let target = remaining.next().ok_or_else(missing)?;
-            if target.name() != source.name() {
-                return Err(missing());
-            }
             if target.shape() != source.shape() {
                 let (expected, found) = (target.shape(), source.shape());
                 let name = target.name().to_string();
