@@ -186,6 +186,10 @@ impl QrlSettings {
         not_negative("margin", self.margin)?;
         not_negative("transition_weight", self.transition_weight)?;
         require(self.dual_start.is_finite(), "dual_start", "finite", self.dual_start)?;
+        match self.dual_optimiser {
+            DualOptimiser::Sgd { learning_rate } => positive("learning_rate", learning_rate)?,
+            DualOptimiser::Adam(adam) => adam.check()?,
+        }
         self.adam.check()?;
         self.actor.check()
     }

@@ -28,7 +28,7 @@ fn settings(reward: Reward) -> QLearningSettings {
 
 fn solve(reward: Reward, value: impl Fn(i32) -> f32) {
     let backend = DfdxBackend::new(1);
-    let world = World::ring(7);
+    let world = World { strides: &[0.3, 0.6, 1.0], ..World::corridor(6) };
     let learner = QLearning::new(&backend, 1, &settings(reward), &world.dimensions()).unwrap();
     world.train(&backend, &learner, 1500);
 
@@ -45,8 +45,7 @@ fn solve(reward: Reward, value: impl Fn(i32) -> f32) {
         }
     }
     let mistakes = world.policy_mistakes(&backend, &learner);
-    println!("{worst} {mistakes:?}");
-    assert!(worst < 0.1, "{worst}");
+    assert!(worst < 0.15, "{worst}");
     assert!(mistakes.is_empty(), "{mistakes:?}");
 }
 

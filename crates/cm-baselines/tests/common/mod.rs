@@ -7,22 +7,28 @@ use cm_policy::{Batch, Dimensions, Learner};
 /// States `0..next.len()`, one-hot; a negative action leads to `next[state][0]`, a positive one to `next[state][1]`.
 pub struct World {
     pub next: Vec<[usize; 2]>,
-    /// The size of the actions in the data.
-    pub stride: f32,
+    /// The sizes of the actions in the data.
+    pub strides: &'static [f32],
 }
 
 impl World {
     /// A ring that can be walked both ways.
     pub fn ring(states: usize) -> Self {
         let next = (0..states).map(|s| [(s + states - 1) % states, (s + 1) % states]);
-        Self { next: next.collect(), stride: 1.0 }
+        Self { next: next.collect(), strides: &[1.0] }
+    }
+
+    /// A corridor: walking into its ends is staying there.
+    pub fn corridor(states: usize) -> Self {
+        let next = (0..states).map(|s| [s.saturating_sub(1), (s + 1).min(states - 1)]);
+        Self { next: next.collect(), strides: &[1.0] }
     }
 
     /// A ring that can be walked one way, with a jump ahead from every other state (the others stay).
     pub fn one_way(states: usize) -> Self {
         let jump = |s: usize| if s.is_multiple_of(2) { (s + 3) % states } else { s };
         let next = (0..states).map(|s| [jump(s), (s + 1) % states]);
-        Self { next: next.collect(), stride: 1.0 }
+        Self { next: next.collect(), strides: &[1.0] }
     }
 
     pub fn states(&self) -> usize {
@@ -66,11 +72,13 @@ impl World {
     /// Every state with every action and every goal, once.
     pub fn batch(&self, backend: &DfdxBackend) -> Batch<DfdxBackend> {
         let n = self.states();
-        let rows = 2 * n * n;
-        let states = (0..rows).map(|row| row / 2 % n).collect::<Vec<_>>();
+        let choices = 2 * self.strides.len();
+        let rows = choices * n * n;
+        let states = (0..rows).map(|row| row / choices % n).collect::<Vec<_>>();
         let next = (0..rows).map(|row| self.next[states[row]][row % 2]).collect::<Vec<_>>();
-        let goals = (0..rows).map(|row| row / 2 / n).collect::<Vec<_>>();
-        let action = (0..rows).map(|row| [-self.stride, self.stride][row % 2]).collect();
+        let goals = (0..rows).map(|row| row / choices / n).collect::<Vec<_>>();
+        let size = |row: usize| self.strides[row / 2 % self.strides.len()];
+        let action = (0..rows).map(|row| [-size(row), size(row)][row % 2]).collect();
         let action = Var::new(backend, [rows, 1], action).unwrap();
         let steps_to_goal = (0..rows).map(|row| match goals[row] {
             goal if goal == states[row] => 0.0,
