@@ -203,17 +203,17 @@ pub struct Qrl<B: Backend> {
     dimensions: Dimensions,
     features: Features<B>,
     metric: Metric<B>,
-    transition: Transition<B>,
+    latent: Option<Latent<B>>,
     dual: Parameter<B>,
     critic_group: Group<B>,
     dual_group: Group<B>,
     actor: Actor<B>,
 }
 
-/// The networks of [`TransitionSettings`].
-enum Transition<B: Backend> {
-    ActionInput,
-    Latent { encoder: Mlp<B>, residual: Mlp<B> },
+/// The networks of [`TransitionSettings::Latent`].
+struct Latent<B: Backend> {
+    encoder: Mlp<B>,
+    residual: Mlp<B>,
 }
 
 impl<B: Backend> Qrl<B> {
@@ -228,13 +228,13 @@ impl<B: Backend> Qrl<B> {
         let features = Features::new(backend, settings.features, dimensions)?;
         let (state, action) = (features.state_columns(), features.action_columns());
         let mut parameters = Parameters::new(backend, seed);
-        let (transition, columns) = match &settings.transition {
-            TransitionSettings::ActionInput => (Transition::ActionInput, state + action),
+        let (latent, columns) = match &settings.transition {
+            TransitionSettings::ActionInput => (None, state + action),
             TransitionSettings::Latent { size, encoder, residual } => {
                 let encoder = Mlp::new(&mut parameters, "encoder", state, encoder, *size)?;
                 let inputs = size + action;
                 let residual = Mlp::new(&mut parameters, "transition", inputs, residual, *size)?;
-                (Transition::Latent { encoder, residual }, *size)
+                (Some(Latent { encoder, residual }), *size)
             }
         };
         let metric = Metric::new(&mut parameters, "metric", columns, &settings.metric)?;
@@ -252,7 +252,7 @@ impl<B: Backend> Qrl<B> {
             dimensions: dimensions.clone(),
             features,
             metric,
-            transition,
+            latent,
             dual,
             critic_group: Group::adam("critic", parameters, settings.adam)?,
             dual_group,
@@ -309,30 +309,22 @@ impl<B: Backend> Qrl<B> {
 
     /// What the metric compares of a state.
     fn place(&self, state: &Var<B>) -> Result<Var<B>> {
-        match &self.transition {
-            Transition::ActionInput => {
-                let shape = [state.rows(), self.dimensions.action()];
-                self.outcome(state, &Var::full(state.backend(), shape, 0.0)?)
-            }
-            Transition::Latent { encoder, .. } => {
-                self.metric.features(&encoder.forward(&self.features.state(state)?)?)
-            }
-        }
+        let Some(Latent { encoder, .. }) = &self.latent else {
+            let shape = [state.rows(), self.dimensions.action()];
+            return self.outcome(state, &Var::full(state.backend(), shape, 0.0)?);
+        };
+        self.metric.features(&encoder.forward(&self.features.state(state)?)?)
     }
 
     /// What the metric compares of the predicted outcome of an action.
     fn outcome(&self, state: &Var<B>, action: &Var<B>) -> Result<Var<B>> {
-        match &self.transition {
-            Transition::ActionInput => {
-                self.metric.features(&self.features.state_action(state, action)?)
-            }
-            Transition::Latent { encoder, residual } => {
-                let latent = encoder.forward(&self.features.state(state)?)?;
-                let action = self.features.action(action)?;
-                let change = residual.forward(&Var::concat_columns(&[&latent, &action])?)?;
-                self.metric.features(&latent.add(&change)?)
-            }
-        }
+        let Some(Latent { encoder, residual }) = &self.latent else {
+            return self.metric.features(&self.features.state_action(state, action)?);
+        };
+        let latent = encoder.forward(&self.features.state(state)?)?;
+        let action = self.features.action(action)?;
+        let change = residual.forward(&Var::concat_columns(&[&latent, &action])?)?;
+        self.metric.features(&latent.add(&change)?)
     }
 }
 
