@@ -2,8 +2,8 @@
 
 use cm_contrastive::{ContrastiveSettings, Critic, CriticSettings};
 use cm_nn::{
-    AdamSettings, Backend, Error, Initialiser, MlpSettings, Over, Parameter, Parameters,
-    Quasimetric, QuasimetricSettings, Var, gradients,
+    AdamSettings, Backend, Error, Initialiser, MlpSettings, Parameter, Parameters, Quasimetric,
+    QuasimetricSettings, Var, gradients,
 };
 use cm_policy::{
     Actor, ActorSettings, Batch, Dimensions, FeatureSettings, Features, Group, Learner, Metrics,
@@ -11,7 +11,7 @@ use cm_policy::{
 use serde::{Deserialize, Serialize};
 
 use crate::cmd1::plane_quasimetric;
-use crate::{GoalActions, Result, check_positive};
+use crate::{GoalActions, Objective, Result, check_positive};
 
 /// Settings of [`Cmd2`]. The default is [`Cmd2Settings::authors_code`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -43,20 +43,6 @@ pub struct Cmd2Settings {
     pub quasimetric_adam: AdamSettings,
     /// The policy and its loss.
     pub actor: ActorSettings,
-}
-
-/// How distance `d` and target `t` make a loss. With `l` the multiplier, `pos = mean_i h(max(0, d_ii - t_ii))` the constraint and
-/// `neg = mean_ij h(max(0, t_ij - d_ij))`; no gradient flows into `t`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Objective {
-    /// `min_d max_l neg + l (pos - margin)` (`eq:distill_optimization`), `h(x) = x^2`, `l = softplus(lambda)`, the target's reference `f(g_j, a_j, g_j)`.
-    PaperText,
-    /// `pos + neg / l + l (margin - stop(pos))`, `h(x) = x^2`, `l = softplus(lambda) + 0.01`, `neg` without the diagonal, reference `f(g_j, a'_j, g_j)`.
-    AuthorsCode,
-    /// `sqrt(l) pos + neg / sqrt(l) + l (margin - stop(pos))` with the weights constant, `h` Huber's loss, `l = softplus(lambda)`, `neg` without
-    /// the diagonal, reference `f(g_j, a_j, g_j)`: the 2-D experiment.
-    Plane,
 }
 
 /// What moves the dual variable.
@@ -142,9 +128,6 @@ impl Cmd2Settings {
     }
 }
 
-/// Keeps the multiplier of the authors' objective away from zero.
-const SMALLEST_MULTIPLIER: f32 = 0.01;
-
 /// CMD 2-step: a contrastive critic `f`, and a quasimetric `d` distilled from `f(g, a, g) - f(s, a, g)` (`eq:dsd_upper_bound`).
 ///
 /// Parameters: `contrastive/...`, `quasimetric/...`, `lambda`, `policy/...`.
@@ -214,65 +197,24 @@ impl<B: Backend> Cmd2<B> {
         self.settings.contrastive.of(&self.critic.pairs(&phi, &self.critic.psi(&batch.goal)?)?)
     }
 
-    /// The distillation loss with its dual term (`eq:distill_optimization`), `[1, 1]`. Adds `constraint`, `objective` and `multiplier` to the metrics.
+    /// The distillation loss with its dual term (`eq:distill_optimization`), `[1, 1]`. Adds `constraint`, `conservative` and `multiplier` to the metrics.
     pub fn distillation_loss(&self, batch: &Batch<B>, metrics: &mut Metrics<B>) -> Result<Var<B>> {
-        let Cmd2Settings { objective, margin, .. } = self.settings;
+        let Cmd2Settings { objective, goal_actions, margin, .. } = self.settings;
         // d((s_i, a_i), (g_j, a'_j)) with shuffled a'.
-        let goal_action = self.settings.goal_actions.shuffle(&batch.goal_action)?;
+        let goal_action = goal_actions.shuffle(&batch.goal_action)?;
         let from = self.features.state_action(&batch.state, &batch.action)?;
         let to = self.features.state_action(&batch.goal, &goal_action)?;
         let q = &self.quasimetric;
         let distance = q.pairs(&q.features(&from)?, &q.features(&to)?)?;
         let distance = distance.scale(1.0 / self.settings.distance_divisor)?;
-        // eq:dsd_upper_bound; which action it refers to does not matter at the optimum.
+        // f(g_j, a, g_j) - f(s_i, a_i, g_j), eq:dsd_upper_bound; which a does not matter at the optimum.
         let reference = match objective {
             Objective::AuthorsCode => &batch.goal_action,
             Objective::PaperText | Objective::Plane => &batch.action,
         };
         let (source, sink) = ([&batch.state, &batch.action], [&batch.goal, reference]);
         let target = self.critic.successor_distance_pairs(source, sink)?.stop_gradient();
-
-        let excess = distance.sub(&target)?;
-        let penalty = |x: Var<B>| match objective {
-            Objective::Plane => x.relu()?.huber(1.0),
-            Objective::PaperText | Objective::AuthorsCode => x.relu()?.square(),
-        };
-        // eq:distillation_constraint: pairs that occur are not farther than the critic says.
-        let constraint = penalty(excess.diagonal()?)?.mean(Over::All)?;
-        // eq:distill_loss: otherwise everything is as far as the critic says, or farther.
-        let conservative = penalty(excess.neg()?)?;
-        let conservative = match objective {
-            Objective::PaperText => conservative.mean(Over::All)?,
-            Objective::AuthorsCode | Objective::Plane => {
-                let diagonal = conservative.diagonal()?.mean(Over::All)?;
-                let diagonal = diagonal.scale(1.0 / conservative.rows() as f32)?;
-                conservative.mean(Over::All)?.sub(&diagonal)?
-            }
-        };
-
-        let multiplier = self.lambda.value()?.softplus()?;
-        let multiplier = match objective {
-            Objective::AuthorsCode => multiplier.affine(1.0, SMALLEST_MULTIPLIER)?,
-            Objective::PaperText | Objective::Plane => multiplier,
-        };
-        // The two players of eq:distill_optimization: the quasimetric descends on the first, the multiplier ascends on the second.
-        let weighted = match objective {
-            Objective::PaperText => {
-                conservative.add(&constraint.mul(&multiplier.stop_gradient())?)?
-            }
-            Objective::AuthorsCode => constraint.add(&conservative.div(&multiplier)?)?,
-            Objective::Plane => {
-                let root = multiplier.stop_gradient().sqrt()?;
-                constraint.mul(&root)?.add(&conservative.div(&root)?)?
-            }
-        };
-        let slack = constraint.stop_gradient().affine(-1.0, margin)?;
-        metrics.extend([
-            ("constraint", constraint.stop_gradient()),
-            ("objective", conservative.stop_gradient()),
-            ("multiplier", multiplier.stop_gradient()),
-        ]);
-        weighted.add(&multiplier.mul(&slack)?)
+        objective.loss(&distance, &target, &self.lambda.value()?, margin, metrics)
     }
 
     /// The policy's loss (`eq:policy_loss`), `[1, 1]`.

@@ -3,10 +3,12 @@
 mod cmd1;
 mod cmd2;
 mod goal_actions;
+mod objective;
 
 pub use cmd1::{Cmd1, Cmd1Settings};
-pub use cmd2::{Cmd2, Cmd2Settings, DualOptimiser, Objective};
+pub use cmd2::{Cmd2, Cmd2Settings, DualOptimiser};
 pub use goal_actions::GoalActions;
+pub use objective::Objective;
 
 /// Losses run inside [`cm_nn::gradients`], so everything here fails the way its matrices do.
 pub use cm_nn::{Error, Result};
