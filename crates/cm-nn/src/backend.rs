@@ -52,7 +52,8 @@ pub trait Backend: Clone + 'static {
     fn set_cell(&self, cell: &Self::Cell, values: &[f32]) -> Result<()>;
 
     /// The cell's value at this point of the step: tracked if this happens inside [`gradients`](Self::gradients) that want the cell, a
-    /// constant otherwise. Overwriting the cell later does not change the tensor.
+    /// constant otherwise. Once the cell is overwritten, what was loaded before must not be used any more: the tensor may or may not
+    /// follow.
     fn load(&self, cell: &Self::Cell) -> Result<Self::Tensor>;
 
     /// Runs `loss` and returns the gradients of its result `[1, 1]` with respect to the `wanted` cells, in their order.

@@ -13,9 +13,7 @@ pub(super) fn affine(backend: &DfdxBackend, x: &Matrix, scale: f32, shift: f32) 
     backend.record(x.shape, y, &[&place.clone()], |_| {
         move |slots, mut dy| {
             let Some(place) = place else { return Ok(()) };
-            parallel::chunks(&mut dy, parallel::CHUNK, |_, dy| {
-                dy.iter_mut().for_each(|dy| *dy *= scale);
-            });
+            parallel::map_in_place(&mut dy, |dy| dy * scale);
             slots.add(&place, dy)
         }
     })

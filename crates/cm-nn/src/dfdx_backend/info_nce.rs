@@ -1,6 +1,7 @@
 //! Cross entropy of square logits against their diagonal.
 
 use super::math::exp;
+use super::parallel::vectorised;
 use super::{DfdxBackend, Matrix, parallel, reduce};
 use crate::{Direction, Result};
 
@@ -28,20 +29,16 @@ pub(super) fn info_nce(
         move |slots, dy| {
             let Some(place) = place else { return Ok(()) };
             let mut dx = slots.pool().take(n * n);
-            let logits = &logits[..];
-            let scale = dy[0] / n as f32;
-            parallel::row_chunks(&mut dx, n, |first, chunk| {
-                for (offset, dx) in chunk.chunks_exact_mut(n).enumerate() {
-                    let index = first + offset;
-                    let x = &logits[index * n..(index + 1) * n];
-                    match direction {
-                        Direction::Rows => softmax_row(dx, x, scale, rows[index]),
-                        Direction::Columns => softmax_columns(dx, x, scale, &columns),
-                        Direction::Symmetric => {
-                            softmax_both(dx, x, 0.5 * scale, rows[index], &columns);
-                        }
-                    }
-                    dx[index] -= scale;
+            let (logits, scale) = (&logits[..], dy[0] / n as f32);
+            parallel::row_chunks(&mut dx, n, |first, dx| {
+                let x = &logits[first * n..];
+                match direction {
+                    Direction::Rows => by_rows(dx, x, scale, &rows[first..], n),
+                    Direction::Columns => by_columns(dx, x, scale, &columns),
+                    Direction::Symmetric => by_both(dx, x, 0.5 * scale, &rows[first..], &columns),
+                }
+                for (row, index) in dx.chunks_exact_mut(n).zip(first..) {
+                    row[index] -= scale;
                 }
             });
             slots.add(&place, dx)
@@ -49,61 +46,79 @@ pub(super) fn info_nce(
     })
 }
 
-#[inline(always)]
-fn softmax_row(dx: &mut [f32], x: &[f32], scale: f32, log_sum: f32) {
-    for (dx, &x) in dx.iter_mut().zip(x) {
-        *dx = scale * exp(x - log_sum);
+vectorised! {
+    /// `scale * softmax` within each row.
+    fn by_rows(dx: &mut [f32], x: &[f32], scale: f32, log_sums: &[f32], n: usize) {
+        let rows = dx.chunks_exact_mut(n).zip(x.chunks_exact(n));
+        for ((dx, x), log_sum) in rows.zip(log_sums) {
+            for (dx, x) in dx.iter_mut().zip(x) {
+                *dx = scale * exp(x - log_sum);
+            }
+        }
     }
 }
 
-#[inline(always)]
-fn softmax_columns(dx: &mut [f32], x: &[f32], scale: f32, log_sums: &[f32]) {
-    for ((dx, &x), &log_sum) in dx.iter_mut().zip(x).zip(log_sums) {
-        *dx = scale * exp(x - log_sum);
+vectorised! {
+    /// `scale * softmax` within each column.
+    fn by_columns(dx: &mut [f32], x: &[f32], scale: f32, log_sums: &[f32]) {
+        let n = log_sums.len();
+        for (dx, x) in dx.chunks_exact_mut(n).zip(x.chunks_exact(n)) {
+            for ((dx, x), log_sum) in dx.iter_mut().zip(x).zip(log_sums) {
+                *dx = scale * exp(x - log_sum);
+            }
+        }
     }
 }
 
-#[inline(always)]
-fn softmax_both(dx: &mut [f32], x: &[f32], scale: f32, row: f32, columns: &[f32]) {
-    for ((dx, &x), &column) in dx.iter_mut().zip(x).zip(columns) {
-        *dx = scale * (exp(x - row) + exp(x - column));
+vectorised! {
+    /// `scale` times the sum of both.
+    fn by_both(dx: &mut [f32], x: &[f32], scale: f32, rows: &[f32], columns: &[f32]) {
+        let n = columns.len();
+        for ((dx, x), row) in dx.chunks_exact_mut(n).zip(x.chunks_exact(n)).zip(rows) {
+            for ((dx, x), column) in dx.iter_mut().zip(x).zip(columns) {
+                *dx = scale * (exp(x - row) + exp(x - column));
+            }
+        }
     }
 }
 
 /// `ln sum exp` of each row.
 fn row_log_sums(x: &[f32], n: usize) -> Vec<f32> {
     let mut sums = vec![0.0; n];
-    // Some rows per task, so that large batches use all threads.
     let rows_per_task = (parallel::CHUNK / n).max(1);
     parallel::tasks(&mut sums, rows_per_task, x.len(), |first, sums| {
-        for (offset, sum) in sums.iter_mut().enumerate() {
-            let index = first + offset;
-            *sum = reduce::log_sum_exp(&x[index * n..(index + 1) * n]);
-        }
+        reduce::reduce_rows(sums, &x[first * n..], n, reduce::log_sum_exp);
     });
     sums
 }
 
+/// Columns that one task does.
+const COLUMNS: usize = 64;
+
 /// `ln sum exp` of each column, each task doing some columns of all rows.
 fn column_log_sums(x: &[f32], n: usize) -> Vec<f32> {
     let mut sums = vec![0.0; n];
-    parallel::tasks(&mut sums, 64, x.len(), |first, sums| {
-        let rows = || x.chunks_exact(n).map(|row| &row[first..first + sums.len()]);
-        let mut largest = [f32::NEG_INFINITY; 64];
-        for row in rows() {
-            for (largest, &x) in largest.iter_mut().zip(row) {
+    parallel::tasks(&mut sums, COLUMNS, x.len(), |first, sums| some_log_sums(x, n, first, sums));
+    sums
+}
+
+vectorised! {
+    /// `ln sum exp` of the columns from `first` on.
+    fn some_log_sums(x: &[f32], n: usize, first: usize, sums: &mut [f32]) {
+        let mut largest = [f32::NEG_INFINITY; COLUMNS];
+        for row in x.chunks_exact(n) {
+            for (largest, &x) in largest.iter_mut().zip(&row[first..]) {
                 *largest = if x > *largest || x.is_nan() { x } else { *largest };
             }
         }
-        let mut totals = [0.0_f32; 64];
-        for row in rows() {
-            for ((total, &largest), &x) in totals.iter_mut().zip(&largest).zip(row) {
+        let mut totals = [0.0_f32; COLUMNS];
+        for row in x.chunks_exact(n) {
+            for ((total, &largest), &x) in totals.iter_mut().zip(&largest).zip(&row[first..]) {
                 *total += exp(x - largest);
             }
         }
         for ((sum, largest), total) in sums.iter_mut().zip(largest).zip(totals) {
             *sum = if largest.is_infinite() { largest } else { largest + total.ln() };
         }
-    });
-    sums
+    }
 }

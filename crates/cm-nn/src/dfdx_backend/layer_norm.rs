@@ -1,6 +1,8 @@
 //! Layer normalisation.
 
 use super::linear::column_sums;
+use super::parallel::vectorised;
+use super::reduce::{sum, sum_of};
 use super::{DfdxBackend, Matrix, parallel};
 use crate::Result;
 
@@ -16,22 +18,11 @@ pub(super) fn layer_norm(
     // The normalised rows are what the gradients need; the result is one pass more.
     let mut normal = backend.pool().take(x.values.len());
     let mut deviations = vec![0.0; x.shape[0]];
-    parallel::vectorised(|| {
-        let rows = x.values.chunks_exact(columns).zip(normal.chunks_exact_mut(columns));
-        for ((x, normal), deviation) in rows.zip(&mut deviations) {
-            *deviation = normalise(x, normal, epsilon);
-        }
-    });
+    normalise(&x.values, &mut normal, &mut deviations, epsilon);
     let mut y = backend.pool().take(normal.len());
     let (gains, biases) = (&gain.values[..], &bias.values[..]);
-    parallel::row_chunks(&mut y, columns, |first, rows| {
-        for (offset, y) in rows.chunks_exact_mut(columns).enumerate() {
-            let normal = &normal[(first + offset) * columns..][..columns];
-            let affine = gains.iter().zip(biases);
-            for ((y, normal), (gain, bias)) in y.iter_mut().zip(normal).zip(affine) {
-                *y = gain * normal + bias;
-            }
-        }
+    parallel::row_chunks(&mut y, columns, |first, y| {
+        scale_and_move(y, &normal[first * columns..], gains, biases);
     });
     let normal = super::memory::Buffer::new(normal, &backend.inner.pool);
     backend.record(x.shape, y, &places.each_ref(), |_| {
@@ -48,39 +39,51 @@ pub(super) fn layer_norm(
                 slots.pool().give(products);
             }
             let Some(place) = x_place else { return Ok(()) };
-            parallel::vectorised(|| {
-                let rows = dy.chunks_exact_mut(columns).zip(normal.chunks_exact(columns));
-                for ((dy, normal), &deviation) in rows.zip(&deviations) {
-                    input_gradient(dy, normal, &gain, deviation);
-                }
-            });
+            input_gradient(&mut dy, &normal, &gain, &deviations);
             slots.add(place, dy)
         }
     })
 }
 
-/// Writes `(x - mean) / deviation` and returns the deviation `sqrt(variance + epsilon)`.
-#[inline(always)]
-fn normalise(x: &[f32], normal: &mut [f32], epsilon: f32) -> f32 {
-    let count = x.len() as f32;
-    let mean = super::reduce::sum(x) / count;
-    let variance = super::reduce::sum_of(x, |x| (x - mean) * (x - mean)) / count;
-    let deviation = (variance + epsilon).sqrt();
-    for (normal, x) in normal.iter_mut().zip(x) {
-        *normal = (x - mean) / deviation;
+vectorised! {
+    /// Writes `(x - mean) / deviation` and the deviation `sqrt(variance + epsilon)` of each row.
+    fn normalise(x: &[f32], normal: &mut [f32], deviations: &mut [f32], epsilon: f32) {
+        let columns = x.len() / deviations.len();
+        let rows = x.chunks_exact(columns).zip(normal.chunks_exact_mut(columns));
+        for ((x, normal), deviation) in rows.zip(deviations) {
+            let mean = sum(x) / columns as f32;
+            let variance = sum_of(x, |x| (x - mean) * (x - mean)) / columns as f32;
+            *deviation = (variance + epsilon).sqrt();
+            for (normal, x) in normal.iter_mut().zip(x) {
+                *normal = (x - mean) / *deviation;
+            }
+        }
     }
-    deviation
 }
 
-/// With `g = gain dy` and `h` the normalised row: `dx = (g - mean(g) - h mean(g h)) / deviation`, in place.
-#[inline(always)]
-fn input_gradient(dy: &mut [f32], normal: &[f32], gain: &[f32], deviation: f32) {
-    let count = dy.len() as f32;
-    dy.iter_mut().zip(gain).for_each(|(dy, gain)| *dy *= gain);
-    let mean = super::reduce::sum(dy) / count;
-    let dot = dy.iter().zip(normal).map(|(g, h)| f64::from(*g) * f64::from(*h)).sum::<f64>();
-    let along = dot as f32 / count;
-    for (g, h) in dy.iter_mut().zip(normal) {
-        *g = (*g - mean - h * along) / deviation;
+vectorised! {
+    fn scale_and_move(y: &mut [f32], normal: &[f32], gain: &[f32], bias: &[f32]) {
+        for (y, normal) in y.chunks_exact_mut(gain.len()).zip(normal.chunks_exact(gain.len())) {
+            for ((y, normal), (gain, bias)) in y.iter_mut().zip(normal).zip(gain.iter().zip(bias)) {
+                *y = gain * normal + bias;
+            }
+        }
+    }
+}
+
+vectorised! {
+    /// With `g = gain dy` and `h` the normalised row: `dx = (g - mean(g) - h mean(g h)) / deviation`, in place.
+    fn input_gradient(dy: &mut [f32], normal: &[f32], gain: &[f32], deviations: &[f32]) {
+        let columns = gain.len();
+        let rows = dy.chunks_exact_mut(columns).zip(normal.chunks_exact(columns));
+        for ((dy, normal), deviation) in rows.zip(deviations) {
+            dy.iter_mut().zip(gain).for_each(|(dy, gain)| *dy *= gain);
+            let mean = sum(dy) / columns as f32;
+            let products = dy.iter().zip(normal).map(|(g, h)| f64::from(*g) * f64::from(*h));
+            let along = products.sum::<f64>() as f32 / columns as f32;
+            for (g, h) in dy.iter_mut().zip(normal) {
+                *g = (*g - mean - h * along) / deviation;
+            }
+        }
     }
 }

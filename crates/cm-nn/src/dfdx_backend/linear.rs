@@ -2,6 +2,7 @@
 
 use super::elementwise::{activation_gradient, apply, relu};
 use super::memory::Buffer;
+use super::parallel::vectorised;
 use super::product::{Factor, product};
 use super::{DfdxBackend, Matrix, parallel};
 use crate::{Activation, Map, Result};
@@ -18,7 +19,7 @@ pub(super) fn linear(
     let places = [backend.place(x), backend.place(w), b.and_then(|b| backend.place(b))];
     let mut z = backend.pool().take(n * outputs);
     product(Factor::plain(&x.values, inputs), Factor::plain(&w.values, outputs), &mut z, true);
-    let (y, z) = finish(backend, z, b.map(|b| &b.values[..]), outputs, activation);
+    let (y, z) = finish(backend, z, b.map(|b| &b.values[..]), activation);
     backend.record([n, outputs], y, &places.each_ref(), |y| {
         let (x, w, y) = (x.values.clone(), w.values.clone(), y.values.clone());
         let places = places.clone();
@@ -52,16 +53,13 @@ fn finish(
     backend: &DfdxBackend,
     mut z: Vec<f32>,
     b: Option<&[f32]>,
-    outputs: usize,
     activation: Activation,
 ) -> (Vec<f32>, Option<Buffer>) {
-    let rectify = activation == Activation::Relu;
-    if b.is_some() || rectify {
-        parallel::row_chunks(&mut z, outputs, |_, rows| match (b, rectify) {
-            (Some(b), true) => add_row(rows, b, relu),
-            (Some(b), false) => add_row(rows, b, |z| z),
-            (None, _) => rows.iter_mut().for_each(|z| *z = relu(*z)),
-        });
+    match (b, activation) {
+        (Some(b), Activation::Relu) => add_row(&mut z, b, relu),
+        (Some(b), _) => add_row(&mut z, b, |z| z),
+        (None, Activation::Relu) => parallel::map_in_place(&mut z, relu),
+        (None, _) => {}
     }
     if matches!(activation, Activation::Identity | Activation::Relu) {
         return (z, None);
@@ -71,37 +69,38 @@ fn finish(
     (y, Some(Buffer::new(z, &backend.inner.pool)))
 }
 
-#[inline(always)]
-fn add_row(rows: &mut [f32], b: &[f32], f: impl Fn(f32) -> f32) {
-    for row in rows.chunks_exact_mut(b.len()) {
-        for (z, b) in row.iter_mut().zip(b) {
-            *z = f(*z + b);
+/// `z = f(z + b)` for every row of `z`.
+fn add_row(z: &mut [f32], b: &[f32], f: impl Fn(f32) -> f32 + Sync + Send) {
+    parallel::row_chunks(z, b.len(), |_, rows| add_row_to(rows, b, &f));
+}
+
+vectorised! {
+    fn add_row_to<F: Fn(f32) -> f32>(rows: &mut [f32], b: &[f32], f: F) {
+        for row in rows.chunks_exact_mut(b.len()) {
+            for (z, b) in row.iter_mut().zip(b) {
+                *z = f(*z + b);
+            }
         }
     }
 }
 
 /// Sums the rows of `x` into `sums`, overwriting it if `first`.
 pub(super) fn column_sums(x: &[f32], sums: &mut [f32], first: bool) {
+    /// Each task does some columns of all rows, so that the order of additions is always that of the rows.
+    const COLUMNS: usize = 128;
     let columns = sums.len();
     if first {
         sums.fill(0.0);
     }
-    // Each task does some columns of all rows, so that the order of additions is always that of the rows.
-    let columns_per_task = if x.len() < 1 << 17 { columns } else { columns.div_ceil(8).max(16) };
-    let task = |(index, sums): (usize, &mut [f32])| {
-        let start = index * columns_per_task;
-        parallel::vectorised(|| {
-            for row in x.chunks_exact(columns) {
-                for (sum, x) in sums.iter_mut().zip(&row[start..]) {
-                    *sum += x;
-                }
+    parallel::tasks(sums, COLUMNS, x.len() / 4, |start, sums| add_rows(x, columns, start, sums));
+}
+
+vectorised! {
+    fn add_rows(x: &[f32], columns: usize, start: usize, sums: &mut [f32]) {
+        for row in x.chunks_exact(columns) {
+            for (sum, x) in sums.iter_mut().zip(&row[start..]) {
+                *sum += x;
             }
-        });
-    };
-    if columns_per_task == columns {
-        sums.chunks_mut(columns).enumerate().for_each(task);
-    } else {
-        use rayon::prelude::*;
-        sums.par_chunks_mut(columns_per_task).enumerate().for_each(task);
+        }
     }
 }

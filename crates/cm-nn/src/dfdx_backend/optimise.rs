@@ -2,6 +2,7 @@
 
 use rayon::prelude::*;
 
+use super::parallel::vectorised;
 use super::{Cell, DfdxBackend, Matrix, parallel, reduce};
 use crate::AdamSettings;
 use crate::backend::AdamCells;
@@ -39,8 +40,7 @@ pub(super) fn adam(
 fn clip_scale(clip: f32, gradients: &[Matrix]) -> f32 {
     let squares = gradients.iter().map(|gradient| {
         let chunks = gradient.values.par_chunks(parallel::CHUNK);
-        let sums = chunks.map(|chunk| parallel::vectorised(|| reduce::sum_of(chunk, |g| g * g)));
-        sums.collect::<Vec<_>>().into_iter().map(f64::from).sum::<f64>()
+        chunks.map(sum_of_squares).collect::<Vec<_>>().into_iter().map(f64::from).sum::<f64>()
     });
     let norm = squares.sum::<f64>().sqrt() as f32;
     if norm > clip { clip / norm } else { 1.0 }
@@ -61,23 +61,29 @@ struct Rule {
 impl Rule {
     fn apply(&self, p: &mut [f32], m: &mut [f32], v: &mut [f32], g: &[f32]) {
         if p.len() < 4 * parallel::CHUNK {
-            return self.apply_chunk(p, m, v, g);
+            return adam_chunk(self, p, m, v, g);
         }
         let size = parallel::CHUNK;
         let moments = m.par_chunks_mut(size).zip(v.par_chunks_mut(size));
         let chunks = p.par_chunks_mut(size).zip(moments).zip(g.par_chunks(size));
-        chunks.for_each(|((p, (m, v)), g)| self.apply_chunk(p, m, v, g));
+        chunks.for_each(|((p, (m, v)), g)| adam_chunk(self, p, m, v, g));
     }
+}
 
-    fn apply_chunk(&self, p: &mut [f32], m: &mut [f32], v: &mut [f32], g: &[f32]) {
-        parallel::vectorised(|| {
-            for (((p, m), v), g) in p.iter_mut().zip(m).zip(v).zip(g) {
-                let g = self.scale * g;
-                *m = self.beta1 * *m + (1.0 - self.beta1) * g;
-                *v = self.beta2 * *v + (1.0 - self.beta2) * g * g;
-                *p -= self.rate * *m / (v.sqrt() * self.root + self.epsilon);
-            }
-        });
+vectorised! {
+    fn adam_chunk(rule: &Rule, p: &mut [f32], m: &mut [f32], v: &mut [f32], g: &[f32]) {
+        for (((p, m), v), g) in p.iter_mut().zip(m).zip(v).zip(g) {
+            let g = rule.scale * g;
+            *m = rule.beta1 * *m + (1.0 - rule.beta1) * g;
+            *v = rule.beta2 * *v + (1.0 - rule.beta2) * g * g;
+            *p -= rule.rate * *m / (v.sqrt() * rule.root + rule.epsilon);
+        }
+    }
+}
+
+vectorised! {
+    fn sum_of_squares(x: &[f32]) -> f32 {
+        reduce::sum_of(x, |x| x * x)
     }
 }
 

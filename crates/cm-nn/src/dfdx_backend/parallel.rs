@@ -1,28 +1,64 @@
 //! Threads and vector instructions for loops over elements.
 //!
-//! Work is cut into chunks of fixed size, so that no sum depends on how many threads there are.
+//! Work is cut into pieces of fixed size, so that no sum depends on how many threads there are.
 
 use rayon::prelude::*;
 
-/// Shorter loops stay on the calling thread.
+/// Loops over fewer elements stay on the calling thread.
 const SHORTEST_SPLIT: usize = 1 << 15;
 /// Elements that one task does.
 pub(super) const CHUNK: usize = 1 << 13;
 
-/// Runs `f`, compiled for the widest vector instructions of this machine. `f` and what it calls must be inlined to profit.
-#[inline]
-pub(super) fn vectorised<R>(f: impl FnOnce() -> R) -> R {
-    pulp::Arch::new().dispatch(f)
-}
+/// Defines a function whose body is compiled once for each level of vector instructions; calls go to the widest that the machine has.
+///
+/// The loops in the body must not hide behind a call: closures are passed as parameters of a generic type with a bound and called
+/// directly, and functions are `#[inline(always)]`.
+macro_rules! vectorised {
+    (
+        $(#[$attribute:meta])*
+        $visibility:vis fn $name:ident $(<$generic:ident: $bound:path>)? (
+            $($argument:ident: $type:ty),* $(,)?
+        ) $(-> $output:ty)? $body:block
+    ) => {
+        $(#[$attribute])*
+        $visibility fn $name $(<$generic: $bound>)? ($($argument: $type),*) $(-> $output)? {
+            struct Arguments<A>(A);
+            impl $(<$generic: $bound>)? pulp::WithSimd for Arguments<($($type,)*)> {
+                type Output = vectorised!(@output $($output)?);
 
-/// `f(start, chunk)` for consecutive chunks of `out` of `size` elements (the last may be shorter), on several threads if `out` is long.
-pub(super) fn chunks(out: &mut [f32], size: usize, f: impl Fn(usize, &mut [f32]) + Sync + Send) {
-    let run = |(index, chunk): (usize, &mut [f32])| vectorised(|| f(index * size, chunk));
-    if out.len() < SHORTEST_SPLIT {
+                #[inline(always)]
+                fn with_simd<Instructions: pulp::Simd>(self, _: Instructions) -> Self::Output {
+                    let ($($argument,)*) = self.0;
+                    $body
+                }
+            }
+            pulp::Arch::new().dispatch(Arguments(($($argument,)*)))
+        }
+    };
+    (@output $output:ty) => { $output };
+    (@output) => { () };
+}
+pub(super) use vectorised;
+
+/// `f(start, chunk)` for consecutive chunks of `out` of `size` elements (the last may be shorter), on several threads if there are many
+/// elements of `work` to do.
+pub(super) fn tasks(
+    out: &mut [f32],
+    size: usize,
+    work: usize,
+    f: impl Fn(usize, &mut [f32]) + Sync + Send,
+) {
+    let run = |(index, chunk): (usize, &mut [f32])| f(index * size, chunk);
+    if work < SHORTEST_SPLIT {
         out.chunks_mut(size).enumerate().for_each(run);
     } else {
         out.par_chunks_mut(size).enumerate().for_each(run);
     }
+}
+
+/// [`tasks`] of about [`CHUNK`] elements of `out`.
+pub(super) fn chunks(out: &mut [f32], f: impl Fn(usize, &mut [f32]) + Sync + Send) {
+    tasks(out, CHUNK, out.len(), f);
 }
 
 /// `f(first_row, rows)` for consecutive groups of whole rows of `columns` elements.
@@ -32,40 +68,44 @@ pub(super) fn row_chunks(
     f: impl Fn(usize, &mut [f32]) + Sync + Send,
 ) {
     let rows = (CHUNK / columns).max(1);
-    chunks(out, rows * columns, |start, chunk| f(start / columns, chunk));
+    tasks(out, rows * columns, out.len(), |start, chunk| f(start / columns, chunk));
 }
 
 /// `out[i] = f(x[i])`.
-#[inline(always)]
 pub(super) fn map(out: &mut [f32], x: &[f32], f: impl Fn(f32) -> f32 + Sync + Send) {
-    chunks(out, CHUNK, |start, out| {
-        for (out, &x) in out.iter_mut().zip(&x[start..]) {
-            *out = f(x);
-        }
-    });
+    chunks(out, |start, out| map_chunk(out, &x[start..], &f));
+}
+
+/// `x[i] = f(x[i])`.
+pub(super) fn map_in_place(x: &mut [f32], f: impl Fn(f32) -> f32 + Sync + Send) {
+    chunks(x, |_, x| map_chunk_in_place(x, &f));
 }
 
 /// `out[i] = f(out[i], x[i])`.
-#[inline(always)]
 pub(super) fn update(out: &mut [f32], x: &[f32], f: impl Fn(f32, f32) -> f32 + Sync + Send) {
-    chunks(out, CHUNK, |start, out| {
-        for (out, &x) in out.iter_mut().zip(&x[start..]) {
-            *out = f(*out, x);
-        }
-    });
+    chunks(out, |start, out| update_chunk(out, &x[start..], &f));
 }
 
-/// `f(start, chunk)` for consecutive chunks of a short `out` of `size` elements, on several threads if the `work` is large.
-pub(super) fn tasks(
-    out: &mut [f32],
-    size: usize,
-    work: usize,
-    f: impl Fn(usize, &mut [f32]) + Sync + Send,
-) {
-    let run = |(index, chunk): (usize, &mut [f32])| vectorised(|| f(index * size, chunk));
-    if work < SHORTEST_SPLIT {
-        out.chunks_mut(size).enumerate().for_each(run);
-    } else {
-        out.par_chunks_mut(size).enumerate().for_each(run);
+vectorised! {
+    fn map_chunk<F: Fn(f32) -> f32>(out: &mut [f32], x: &[f32], f: F) {
+        for (out, &x) in out.iter_mut().zip(x) {
+            *out = f(x);
+        }
+    }
+}
+
+vectorised! {
+    fn map_chunk_in_place<F: Fn(f32) -> f32>(x: &mut [f32], f: F) {
+        for x in x {
+            *x = f(*x);
+        }
+    }
+}
+
+vectorised! {
+    fn update_chunk<F: Fn(f32, f32) -> f32>(out: &mut [f32], x: &[f32], f: F) {
+        for (out, &x) in out.iter_mut().zip(x) {
+            *out = f(*out, x);
+        }
     }
 }

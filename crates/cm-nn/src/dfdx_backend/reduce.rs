@@ -1,6 +1,7 @@
 //! Sums, means, maxima and log-sum-exps over rows, columns or everything.
 
 use super::math::exp;
+use super::parallel::vectorised;
 use super::{DfdxBackend, Matrix, layout, parallel};
 use crate::{Over, Reduce, Result, Shape};
 
@@ -28,14 +29,15 @@ fn by_rows(
     let place = backend.place(x);
     let columns = groups[1];
     let mut y = backend.pool().take(groups[0]);
-    parallel::vectorised(|| {
-        for (y, row) in y.iter_mut().zip(x.values.chunks_exact(columns)) {
-            *y = match f {
-                Reduce::Sum => sum(row),
-                Reduce::Mean => sum(row) / columns as f32,
-                Reduce::Max => max(row),
-                Reduce::LogSumExp => log_sum_exp(row),
-            };
+    let rows_per_task = (parallel::CHUNK / columns).max(1);
+    let values = &x.values[..];
+    parallel::tasks(&mut y, rows_per_task, values.len(), |first, y| {
+        let x = &values[first * columns..];
+        match f {
+            Reduce::Sum => reduce_rows(y, x, columns, sum),
+            Reduce::Mean => reduce_rows(y, x, columns, |row| sum(row) / columns as f32),
+            Reduce::Max => reduce_rows(y, x, columns, max),
+            Reduce::LogSumExp => reduce_rows(y, x, columns, log_sum_exp),
         }
     });
     backend.record(result, y, &[&place], |y| {
@@ -44,37 +46,48 @@ fn by_rows(
             let Some(place) = place else { return Ok(()) };
             let (x, y) = (&x[..], &y[..]);
             let mut dx = slots.pool().take(x.len());
-            parallel::row_chunks(&mut dx, columns, |first, rows| {
-                for (offset, dx) in rows.chunks_exact_mut(columns).enumerate() {
-                    let index = first + offset;
-                    let x = &x[index * columns..(index + 1) * columns];
-                    row_gradient(f, dx, x, y[index], dy[index]);
-                }
+            parallel::row_chunks(&mut dx, columns, |first, dx| {
+                gradient_rows(dx, &x[first * columns..], columns, &y[first..], &dy[first..], f);
             });
             slots.add(&place, dx)
         }
     })
 }
 
-/// The gradient of one row from its result `y` and that result's gradient.
-#[inline(always)]
-fn row_gradient(f: Reduce, dx: &mut [f32], x: &[f32], y: f32, dy: f32) {
-    match f {
-        Reduce::Sum => dx.fill(dy),
-        Reduce::Mean => dx.fill(dy / x.len() as f32),
-        Reduce::Max => {
-            let winners = x.iter().filter(|&&x| x == y).count() as f32;
-            for (dx, &x) in dx.iter_mut().zip(x) {
-                *dx = if x == y { dy / winners } else { 0.0 };
-            }
+vectorised! {
+    /// `f` of each row of `x`.
+    pub(super) fn reduce_rows<F: Fn(&[f32]) -> f32>(y: &mut [f32], x: &[f32], columns: usize, f: F) {
+        for (y, row) in y.iter_mut().zip(x.chunks_exact(columns)) {
+            *y = f(row);
         }
-        Reduce::LogSumExp if y == f32::NEG_INFINITY => dx.fill(0.0),
-        Reduce::LogSumExp => {
-            for (dx, &x) in dx.iter_mut().zip(x) {
-                *dx = dy * exp(x - y);
+    }
+}
+
+vectorised! {
+    /// The gradients of rows from their results `y` and those results' gradients.
+    fn gradient_rows(dx: &mut [f32], x: &[f32], columns: usize, y: &[f32], dy: &[f32], f: Reduce) {
+        let rows = dx.chunks_exact_mut(columns).zip(x.chunks_exact(columns));
+        for ((dx, x), (&y, &dy)) in rows.zip(y.iter().zip(dy)) {
+            match f {
+                Reduce::Sum => dx.fill(dy),
+                Reduce::Mean => dx.fill(dy / columns as f32),
+                Reduce::Max => {
+                    let winners = x.iter().filter(|&&x| x == y).count() as f32;
+                    let share = dy / winners;
+                    dx.iter_mut().zip(x).for_each(|(dx, &x)| *dx = if x == y { share } else { 0.0 });
+                }
+                Reduce::LogSumExp if y == f32::NEG_INFINITY => dx.fill(0.0),
+                Reduce::LogSumExp => dx.iter_mut().zip(x).for_each(|(dx, &x)| *dx = dy * exp(x - y)),
             }
         }
     }
+}
+
+/// The sum of each row.
+pub(super) fn row_sums(x: &[f32], columns: usize) -> Vec<f32> {
+    let mut sums = vec![0.0; x.len() / columns];
+    reduce_rows(&mut sums, x, columns, sum);
+    sums
 }
 
 /// Sums in a fixed order that suits vector registers: partial sums of at most 4096 numbers in `f32`, their total in `f64`.

@@ -141,9 +141,9 @@ impl DfdxBackend {
         loss: impl FnOnce() -> Result<Matrix>,
     ) -> Result<Vec<Matrix>> {
         let places = self.open_scope(wanted)?;
-        let loss = loss();
-        let scope = self.inner.scope.borrow_mut().take();
-        let (loss, Some(scope)) = (loss?, scope) else {
+        let open = OpenScope(self);
+        let loss = loss()?;
+        let Some(scope) = open.0.inner.scope.borrow_mut().take() else {
             return Err(Error::NestedGradients);
         };
         let mut gradients = self.run_backwards(scope, &loss)?;
@@ -189,6 +189,15 @@ impl DfdxBackend {
 
     fn share(&self, values: Vec<f32>) -> Rc<super::memory::Buffer> {
         Rc::new(super::memory::Buffer::new(values, &self.inner.pool))
+    }
+}
+
+/// Closes the scope however the loss ends.
+struct OpenScope<'a>(&'a DfdxBackend);
+
+impl Drop for OpenScope<'_> {
+    fn drop(&mut self) {
+        self.0.inner.scope.take();
     }
 }
 

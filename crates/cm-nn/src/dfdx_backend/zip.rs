@@ -1,6 +1,7 @@
 //! Functions of two numbers, with repetition of single rows and columns.
 
 use super::linear::column_sums;
+use super::parallel::vectorised;
 use super::{DfdxBackend, Matrix, parallel};
 use crate::{Result, Shape, Zip};
 
@@ -113,9 +114,19 @@ fn update(
     b: Operand<'_>,
     f: impl Fn(f32, f32, f32) -> f32 + Sync + Send,
 ) {
-    parallel::row_chunks(z, columns, |first, rows| {
-        for (offset, z) in rows.chunks_exact_mut(columns).enumerate() {
-            let index = first + offset;
+    parallel::row_chunks(z, columns, |first, rows| update_rows(rows, columns, first, a, b, &f));
+}
+
+vectorised! {
+    fn update_rows<F: Fn(f32, f32, f32) -> f32>(
+        z: &mut [f32],
+        columns: usize,
+        first: usize,
+        a: Operand<'_>,
+        b: Operand<'_>,
+        f: F,
+    ) {
+        for (z, index) in z.chunks_exact_mut(columns).zip(first..) {
             match (a.row(index, columns), b.row(index, columns)) {
                 (Row::Full(x), Row::Full(y)) => {
                     z.iter_mut().zip(x).zip(y).for_each(|((z, &x), &y)| *z = f(*z, x, y));
@@ -126,20 +137,17 @@ fn update(
                 (Row::Single(x), Row::Full(y)) => {
                     z.iter_mut().zip(y).for_each(|(z, &y)| *z = f(*z, x, y));
                 }
-                (Row::Single(x), Row::Single(y)) => {
-                    z.iter_mut().for_each(|z| *z = f(*z, x, y));
-                }
+                (Row::Single(x), Row::Single(y)) => z.iter_mut().for_each(|z| *z = f(*z, x, y)),
             }
         }
-    });
+    }
 }
 
 /// Sums a gradient of shape `from` over the directions in which an input of shape `to` was repeated.
 fn sum_to(to: Shape, from: Shape, gradient: Vec<f32>) -> Vec<f32> {
     let mut gradient = gradient;
     if to[1] != from[1] {
-        let rows = gradient.chunks_exact(from[1]);
-        gradient = rows.map(super::reduce::sum).collect();
+        gradient = super::reduce::row_sums(&gradient, from[1]);
     }
     if to[0] != from[0] {
         let mut sums = vec![0.0; to[1]];
