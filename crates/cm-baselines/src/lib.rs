@@ -2,7 +2,6 @@
 
 mod check;
 mod iql;
-mod metric;
 mod q_learning;
 mod qrl;
 mod reward;
@@ -10,7 +9,6 @@ mod streams;
 
 pub use cm_nn::{Error, Result};
 pub use iql::{Iql, IqlSettings, advantage_weight, expectile_loss};
-pub use metric::{HeadSettings, Metric, MetricSettings};
 pub use q_learning::{QLearning, QLearningSettings};
 pub use qrl::{
     DualOptimiser, Qrl, QrlSettings, TransitionSettings, lagrangian, latent_transition_loss,

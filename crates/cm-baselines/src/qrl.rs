@@ -9,7 +9,8 @@
 //! `T(s, a) ~ s'` by the squared distances between them both ways; a policy is then moved to actions whose outcome is near the goal.
 
 use cm_nn::{
-    AdamSettings, Backend, Initialiser, Mlp, MlpSettings, Over, Parameter, Parameters, Result, Var,
+    Activation, AdamSettings, Backend, HeadSettings, Initialiser, Mlp, MlpSettings, Over,
+    Parameter, Parameters, Quasimetric, QuasimetricSettings, ReductionSettings, Result, Var,
     gradients,
 };
 use cm_policy::{
@@ -19,7 +20,7 @@ use cm_policy::{
 use serde::{Deserialize, Serialize};
 
 use crate::check::{not_negative, positive, require};
-use crate::{HeadSettings, Metric, MetricSettings, streams};
+use crate::streams;
 
 /// `-E phi(d)`, which pushes states and goals apart: `mean softplus(sharpness (offset - d)) / sharpness`.
 ///
@@ -61,7 +62,7 @@ pub struct QrlSettings {
     /// What the metric sees of states and actions.
     pub features: FeatureSettings,
     /// The quasimetric and its networks.
-    pub metric: MetricSettings,
+    pub quasimetric: QuasimetricSettings,
     /// How the outcome of an action is predicted; default by the metric's own network.
     pub transition: TransitionSettings,
     /// Distances beyond this are hardly pushed any further; default 500.
@@ -124,9 +125,12 @@ impl Default for QrlSettings {
 impl QrlSettings {
     /// The 2-D experiment as the authors' script runs it.
     pub fn plane() -> Self {
+        let head = HeadSettings::Mrn { components: 1, epsilon: 0.0, separate: true };
+        let network =
+            MlpSettings { hidden: vec![64; 3], activation: Activation::Silu, ..Default::default() };
         Self {
             features: FeatureSettings::PLANE,
-            metric: MetricSettings::plane(),
+            quasimetric: QuasimetricSettings { head, features: 512, network },
             transition: TransitionSettings::ActionInput,
             push_offset: 500.0,
             push_sharpness: 0.01,
@@ -145,10 +149,10 @@ impl QrlSettings {
     pub fn original() -> Self {
         let network = |layers| MlpSettings { hidden: vec![1024; layers], ..Default::default() };
         let adam = |learning_rate| AdamSettings { learning_rate, ..Default::default() };
-        let head = HeadSettings::Iqe { groups: 64 };
+        let head = HeadSettings::Iqe { groups: 64, reduction: ReductionSettings::MaxMean };
         Self {
             features: FeatureSettings::Raw,
-            metric: MetricSettings { head, features: 2048, network: network(2) },
+            quasimetric: QuasimetricSettings { head, features: 2048, network: network(2) },
             transition: TransitionSettings::Latent {
                 size: 128,
                 encoder: network(3),
@@ -176,7 +180,7 @@ impl QrlSettings {
 
     /// Refuses settings outside their ranges.
     pub fn check(&self) -> Result<()> {
-        self.metric.check()?;
+        self.quasimetric.check()?;
         if let TransitionSettings::Latent { size, .. } = self.transition {
             require(size > 0, "transition.latent.size", "positive", size)?;
         }
@@ -197,12 +201,12 @@ impl QrlSettings {
 
 /// Quasimetric RL.
 ///
-/// Parameters: `metric/...`, for a latent transition also `encoder/...` and `transition/...`, `dual`, and the policy's.
+/// Parameters: `quasimetric/...`, for a latent transition also `encoder/...` and `transition/...`, `dual`, and the policy's.
 pub struct Qrl<B: Backend> {
     settings: QrlSettings,
     dimensions: Dimensions,
     features: Features<B>,
-    metric: Metric<B>,
+    quasimetric: Quasimetric<B>,
     latent: Option<Latent<B>>,
     dual: Parameter<B>,
     critic_group: Group<B>,
@@ -237,7 +241,8 @@ impl<B: Backend> Qrl<B> {
                 (Some(Latent { encoder, residual }), *size)
             }
         };
-        let metric = Metric::new(&mut parameters, "metric", columns, &settings.metric)?;
+        let quasimetric =
+            Quasimetric::new(&mut parameters, "quasimetric", columns, &settings.quasimetric)?;
         let mut dual_parameters = Parameters::new(backend, seed);
         let start = Initialiser::Constant(settings.dual_start);
         let dual = dual_parameters.create("dual", [1, 1], start)?;
@@ -251,7 +256,7 @@ impl<B: Backend> Qrl<B> {
             settings: settings.clone(),
             dimensions: dimensions.clone(),
             features,
-            metric,
+            quasimetric,
             latent,
             dual,
             critic_group: Group::adam("critic", parameters, settings.adam)?,
@@ -262,7 +267,7 @@ impl<B: Backend> Qrl<B> {
 
     /// The loss of the metric, the transition model and the multiplier, `[1, 1]`. Adds its terms to the metrics.
     pub fn critic_loss(&self, batch: &Batch<B>, metrics: &mut Metrics<B>) -> Result<Var<B>> {
-        let Self { settings, metric, .. } = self;
+        let Self { settings, quasimetric, .. } = self;
         let order = Var::permutation(batch.goal.backend(), batch.goal.rows(), streams::QRL_GOALS)?;
         let state = self.place(&batch.state)?;
         let goal = self.place(&batch.goal.gather_rows(&order)?)?;
@@ -270,16 +275,16 @@ impl<B: Backend> Qrl<B> {
         let outcome = self.outcome(&batch.state, &batch.action)?;
 
         // Sec. 3.2: push states and goals apart, hold transitions to their cost.
-        let distance = metric.between(&state, &goal)?;
+        let distance = quasimetric.rows(&state, &goal)?;
         let push = push_loss(&distance, settings.push_offset, settings.push_sharpness)?;
-        let transition = metric.between(&state, &next_state)?;
+        let transition = quasimetric.rows(&state, &next_state)?;
         let excess = transition_excess(&transition, settings.step_cost)?;
         let multiplier = self.dual.value()?.softplus()?;
         let lagrangian = lagrangian(&push, &excess, &multiplier, settings.margin)?;
 
         // Sec. 3.4: the outcome of an action is where it led.
-        let there = metric.between(&outcome, &next_state)?;
-        let back = metric.between(&next_state, &outcome)?;
+        let there = quasimetric.rows(&outcome, &next_state)?;
+        let back = quasimetric.rows(&next_state, &outcome)?;
         let prediction = latent_transition_loss(&there, &back)?;
 
         let terms = [
@@ -298,13 +303,13 @@ impl<B: Backend> Qrl<B> {
         let [goal, _] = self.actor.goals(batch)?;
         let place = self.place(&goal)?;
         let distance =
-            |action: &Var<B>| self.metric.between(&self.outcome(&batch.state, action)?, &place);
+            |action: &Var<B>| self.quasimetric.rows(&self.outcome(&batch.state, action)?, &place);
         self.actor.loss(batch, &goal, distance, metrics)
     }
 
     /// `d(s, g)` row by row, `[n, 1]`: the cost of the way from `s` to `g`.
     pub fn state_distance(&self, state: &Var<B>, goal: &Var<B>) -> Result<Var<B>> {
-        self.metric.between(&self.place(state)?, &self.place(goal)?)
+        self.quasimetric.rows(&self.place(state)?, &self.place(goal)?)
     }
 
     /// What the metric compares of a state.
@@ -313,18 +318,18 @@ impl<B: Backend> Qrl<B> {
             let shape = [state.rows(), self.dimensions.action()];
             return self.outcome(state, &Var::full(state.backend(), shape, 0.0)?);
         };
-        self.metric.features(&encoder.forward(&self.features.state(state)?)?)
+        self.quasimetric.features(&encoder.forward(&self.features.state(state)?)?)
     }
 
     /// What the metric compares of the predicted outcome of an action.
     fn outcome(&self, state: &Var<B>, action: &Var<B>) -> Result<Var<B>> {
         let Some(Latent { encoder, residual }) = &self.latent else {
-            return self.metric.features(&self.features.state_action(state, action)?);
+            return self.quasimetric.features(&self.features.state_action(state, action)?);
         };
         let latent = encoder.forward(&self.features.state(state)?)?;
         let action = self.features.action(action)?;
         let change = residual.forward(&Var::concat_columns(&[&latent, &action])?)?;
-        self.metric.features(&latent.add(&change)?)
+        self.quasimetric.features(&latent.add(&change)?)
     }
 }
 
@@ -360,7 +365,7 @@ impl<B: Backend> Learner<B> for Qrl<B> {
         goal: &Var<B>,
         _: &Var<B>,
     ) -> Result<Option<Var<B>>> {
-        Ok(Some(self.metric.between(&self.outcome(state, action)?, &self.place(goal)?)?))
+        Ok(Some(self.quasimetric.rows(&self.outcome(state, action)?, &self.place(goal)?)?))
     }
 
     fn groups(&self) -> Vec<&Group<B>> {

@@ -1,10 +1,12 @@
 //! Each learner's losses as wholes: the gradient along random directions against the loss's own differences.
 
 use cm_baselines::{
-    HeadSettings, Iql, IqlSettings, MetricSettings, QLearning, QLearningSettings, Qrl, QrlSettings,
-    TransitionSettings,
+    Iql, IqlSettings, QLearning, QLearningSettings, Qrl, QrlSettings, TransitionSettings,
 };
-use cm_nn::{Activation, Backend, DfdxBackend, MlpSettings, Result, Var};
+use cm_nn::{
+    Activation, Backend, DfdxBackend, HeadSettings, MlpSettings, QuasimetricSettings,
+    ReductionSettings, Result, Var,
+};
 use cm_policy::{
     ActorSettings, Batch, BehaviourCloning, Dimensions, Group, Learner, Metrics, PolicySettings,
 };
@@ -92,16 +94,19 @@ fn item(loss: Result<Var<B>>) -> f64 {
 
 #[test]
 fn qrl() {
-    let mrn = MetricSettings {
-        head: HeadSettings::Mrn { separate: true },
+    let mrn = QuasimetricSettings {
+        head: HeadSettings::Mrn { components: 1, epsilon: 0.0, separate: true },
         features: 8,
         network: network(),
     };
-    let iqe = MetricSettings { head: HeadSettings::Iqe { groups: 2 }, ..mrn.clone() };
+    let iqe = QuasimetricSettings {
+        head: HeadSettings::Iqe { groups: 2, reduction: ReductionSettings::MaxMean },
+        ..mrn.clone()
+    };
     let latent = TransitionSettings::Latent { size: 5, encoder: network(), residual: network() };
-    for (metric, transition) in [(mrn, TransitionSettings::ActionInput), (iqe, latent)] {
+    for (quasimetric, transition) in [(mrn, TransitionSettings::ActionInput), (iqe, latent)] {
         let settings = QrlSettings {
-            metric,
+            quasimetric,
             transition,
             features: Default::default(),
             // Makes the push and the excess of a size.

@@ -2,10 +2,8 @@
 
 mod common;
 
-use cm_baselines::{
-    DualOptimiser, HeadSettings, MetricSettings, Qrl, QrlSettings, TransitionSettings,
-};
-use cm_nn::{AdamSettings, DfdxBackend, MlpSettings};
+use cm_baselines::{DualOptimiser, Qrl, QrlSettings, TransitionSettings};
+use cm_nn::{AdamSettings, DfdxBackend, HeadSettings, MlpSettings, QuasimetricSettings};
 use cm_policy::{
     ActorSettings, BehaviourCloning, Extraction, FeatureSettings, Learner, PolicyGoals,
     PolicySettings,
@@ -16,8 +14,8 @@ fn settings(learning_rate: f32) -> QrlSettings {
     let adam = |learning_rate| AdamSettings { learning_rate, ..Default::default() };
     QrlSettings {
         features: FeatureSettings::Raw,
-        metric: MetricSettings {
-            head: HeadSettings::Mrn { separate: false },
+        quasimetric: QuasimetricSettings {
+            head: HeadSettings::MRN,
             features: 64,
             network: network(64),
         },
@@ -46,7 +44,7 @@ fn latent(settings: QrlSettings) -> QrlSettings {
             encoder: linear.clone(),
             residual: network(64),
         },
-        metric: MetricSettings { head: HeadSettings::Max, features: 64, network: linear },
+        quasimetric: QuasimetricSettings { head: HeadSettings::Max, features: 64, network: linear },
         ..settings
     }
 }

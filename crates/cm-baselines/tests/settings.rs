@@ -1,10 +1,13 @@
 //! Settings round-trip, refuse unknown keys and refuse values outside their ranges.
 
 use cm_baselines::{
-    DualOptimiser, HeadSettings, Iql, IqlSettings, MetricSettings, QLearning, QLearningSettings,
-    Qrl, QrlSettings, TransitionSettings,
+    DualOptimiser, Iql, IqlSettings, QLearning, QLearningSettings, Qrl, QrlSettings,
+    TransitionSettings,
 };
-use cm_nn::{AdamSettings, DfdxBackend, MlpSettings, Var};
+use cm_nn::{
+    AdamSettings, DfdxBackend, HeadSettings, MlpSettings, QuasimetricSettings, ReductionSettings,
+    Var,
+};
 use cm_policy::{Batch, Dimensions, Learner};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -57,7 +60,8 @@ fn the_original_multiplier_starts_at_one_hundredth() {
 #[test]
 fn refuses_values_outside_their_ranges() {
     let qrl = QrlSettings::plane;
-    let metric = |head, features| MetricSettings { head, features, ..MetricSettings::plane() };
+    let metric =
+        |head, features| QuasimetricSettings { head, features, ..QrlSettings::plane().quasimetric };
     let bad = AdamSettings { learning_rate: -1.0, ..Default::default() };
     let none = TransitionSettings::Latent {
         size: 0,
@@ -72,9 +76,27 @@ fn refuses_values_outside_their_ranges() {
         ("transition_weight", QrlSettings { transition_weight: f32::INFINITY, ..qrl() }),
         ("dual_start", QrlSettings { dual_start: f32::INFINITY, ..qrl() }),
         ("size", QrlSettings { transition: none, ..qrl() }),
-        ("features", QrlSettings { metric: metric(HeadSettings::Max, 0), ..qrl() }),
-        ("features", QrlSettings { metric: metric(HeadSettings::Iqe { groups: 7 }, 64), ..qrl() }),
-        ("features", QrlSettings { metric: metric(HeadSettings::Iqe { groups: 0 }, 64), ..qrl() }),
+        ("features", QrlSettings { quasimetric: metric(HeadSettings::Max, 0), ..qrl() }),
+        (
+            "features",
+            QrlSettings {
+                quasimetric: metric(
+                    HeadSettings::Iqe { groups: 7, reduction: ReductionSettings::MaxMean },
+                    64,
+                ),
+                ..qrl()
+            },
+        ),
+        (
+            "features",
+            QrlSettings {
+                quasimetric: metric(
+                    HeadSettings::Iqe { groups: 0, reduction: ReductionSettings::MaxMean },
+                    64,
+                ),
+                ..qrl()
+            },
+        ),
         ("learning_rate", QrlSettings { adam: bad, ..qrl() }),
         (
             "learning_rate",

@@ -19,7 +19,10 @@ pub use dfdx_backend::DfdxBackend;
 pub use error::{Error, Result, Shape};
 pub use gradients::{Gradients, gradients};
 pub use initialise::{Fan, Initialiser, Spread};
-pub use modules::{LayerNorm, Linear, Mlp, MlpSettings, Twin};
+pub use modules::{
+    HeadSettings, LayerNorm, Linear, Mlp, MlpSettings, Quasimetric, QuasimetricSettings,
+    ReductionSettings, Twin,
+};
 pub use optimise::{Adam, AdamSettings, Ema, Sgd};
 pub use parameters::{Matrix, Parameter, Parameters, Snapshot};
 pub use var::Var;
