@@ -24,6 +24,13 @@ impl World {
         Self { next: next.collect(), strides: &[1.0] }
     }
 
+    /// A corridor with a slide from its end to its beginning, which cannot be climbed.
+    pub fn slide(states: usize) -> Self {
+        let mut world = Self::corridor(states);
+        world.next[states - 1][1] = 0;
+        world
+    }
+
     /// A ring that can be walked one way, with a jump ahead from every other state (the others stay).
     pub fn one_way(states: usize) -> Self {
         let jump = |s: usize| if s.is_multiple_of(2) { (s + 3) % states } else { s };
