@@ -1,6 +1,6 @@
 //! CMD 1-step (the paper, `alg:cmd1`): contrastive learning whose energy is a potential minus a quasimetric.
 
-use cm_contrastive::ContrastiveSettings;
+use cm_contrastive::{ContrastiveLoss, ContrastiveSettings};
 use cm_nn::{
     Activation, AdamSettings, Backend, HeadSettings, Mlp, MlpSettings, Parameters, Quasimetric,
     QuasimetricSettings, Var,
@@ -80,6 +80,26 @@ impl Cmd1Settings {
             features: FeatureSettings::PLANE,
             twin: true,
             distance_divisor: 256.0,
+            adam: actor.adam,
+            actor,
+            ..Self::paper_text()
+        }
+    }
+
+    /// The authors' later OGBench version: two means of 8 MRNs over 512 features, 3 x 512 GELU with layer norm, binary NCE of minus the distance
+    /// over the root of 512, no potential, Adam 3e-4.
+    pub fn ogbench() -> Self {
+        let actor = ActorSettings::ogbench();
+        let head = HeadSettings::Mrn { components: 8, epsilon: 0.0, separate: false };
+        let network = actor.policy.network.clone();
+        Self {
+            quasimetric: QuasimetricSettings { head, features: 512, network },
+            potential: false,
+            twin: true,
+            contrastive: ContrastiveSettings {
+                loss: ContrastiveLoss::BinaryNce,
+                divisor: 512.0_f32.sqrt(),
+            },
             adam: actor.adam,
             actor,
             ..Self::paper_text()

@@ -26,6 +26,8 @@ pub enum PolicyKind {
     TanhGaussian,
     /// A deterministic direction: the network's output divided by its length.
     UnitVector,
+    /// A normal distribution with standard deviation 1, cut to `[-1, 1]` where it acts; its density is that of the uncut normal.
+    UnitGaussian,
 }
 
 /// `pi(a | s, g)`, from the state and the goal's coordinates.
@@ -55,6 +57,7 @@ pub struct Policy<B: Backend> {
     features: Features<B>,
     dimensions: Dimensions,
     trunk: Mlp<B>,
+    kind: PolicyKind,
     mean: Linear<B>,
     scale: Option<Linear<B>>,
 }
@@ -85,9 +88,10 @@ impl<B: Backend> Policy<B> {
         let mean = head("policy/mean")?;
         let scale = match settings.kind {
             PolicyKind::TanhGaussian => Some(head("policy/scale")?),
-            PolicyKind::UnitVector => None,
+            PolicyKind::UnitVector | PolicyKind::UnitGaussian => None,
         };
-        Ok(Self { features, dimensions: dimensions.clone(), trunk, mean, scale })
+        let (kind, dimensions) = (settings.kind, dimensions.clone());
+        Ok(Self { features, dimensions, trunk, kind, mean, scale })
     }
 
     /// The coordinates of a whole goal state that the policy sees.
@@ -100,34 +104,49 @@ impl<B: Backend> Policy<B> {
         let (state, goal) = (self.features.state(state)?, self.features.coordinates(goal)?);
         let hidden = self.trunk.forward(&Var::concat_columns(&[&state, &goal])?)?;
         let mean = self.mean.forward(&hidden)?;
-        let scale = match &self.scale {
-            Some(scale) => Some(scale.forward(&hidden)?.softplus()?.affine(1.0, SMALLEST_SCALE)?),
-            None => None,
+        let shape = match (self.kind, &self.scale) {
+            (_, Some(scale)) => {
+                let scale = scale.forward(&hidden)?.softplus()?.affine(1.0, SMALLEST_SCALE)?;
+                Shape::TanhGaussian { scale }
+            }
+            (PolicyKind::UnitGaussian, None) => Shape::UnitGaussian,
+            (_, None) => Shape::UnitVector,
         };
-        Ok(ActionDistribution { mean, scale })
+        Ok(ActionDistribution { mean, shape })
     }
 }
 
 /// The distribution of actions at each row.
 pub struct ActionDistribution<B: Backend> {
     mean: Var<B>,
-    scale: Option<Var<B>>,
+    shape: Shape<B>,
+}
+
+/// What a [`PolicyKind`] needs beside the mean.
+enum Shape<B: Backend> {
+    TanhGaussian { scale: Var<B> },
+    UnitVector,
+    UnitGaussian,
 }
 
 impl<B: Backend> ActionDistribution<B> {
-    /// The action used in evaluation: `tanh(mean)`, or the direction.
+    /// The action used in evaluation: `tanh(mean)`, the direction, or the mean cut to `[-1, 1]`.
     pub fn mode(&self) -> Result<Var<B>> {
-        match self.scale {
-            Some(_) => self.mean.tanh(),
-            None => self.mean.l2_normalize(LENGTH_EPSILON),
+        match self.shape {
+            Shape::TanhGaussian { .. } => self.mean.tanh(),
+            Shape::UnitVector => self.mean.l2_normalize(LENGTH_EPSILON),
+            Shape::UnitGaussian => self.mean.clamp(-1.0, 1.0),
         }
     }
 
     /// An action drawn from the numbers of `stream`, differentiable in the policy; the mode if the policy is deterministic.
     pub fn sample(&self, stream: u32) -> Result<Var<B>> {
-        let Some(scale) = &self.scale else { return self.mode() };
-        let noise = Var::normal(self.mean.backend(), self.mean.shape(), stream)?;
-        self.mean.add(&scale.mul(&noise)?)?.tanh()
+        let noise = || Var::normal(self.mean.backend(), self.mean.shape(), stream);
+        match &self.shape {
+            Shape::TanhGaussian { scale } => self.mean.add(&scale.mul(&noise()?)?)?.tanh(),
+            Shape::UnitVector => self.mode(),
+            Shape::UnitGaussian => self.mean.add(&noise()?)?.clamp(-1.0, 1.0),
+        }
     }
 
     /// Log-density of `action`, summed over columns, `[n, 1]`; an error if the policy is deterministic.
@@ -135,18 +154,18 @@ impl<B: Backend> ActionDistribution<B> {
     /// Near the bounds the density of a squashed normal is so steep that rounding of the action decides it. Beyond `|a| = 0.999` it is
     /// therefore the mean density of that whole tail, see [`Backend::tanh_normal_log_density`].
     pub fn log_density(&self, action: &Var<B>) -> Result<Var<B>> {
-        match &self.scale {
-            Some(scale) => self.mean.tanh_normal_log_density(scale, action),
-            None => Err(Error::Setting {
+        match &self.shape {
+            Shape::TanhGaussian { scale } => self.mean.tanh_normal_log_density(scale, action),
+            Shape::UnitGaussian => {
+                let squares = self.mean.sub(action)?.square()?.sum(Over::Columns)?;
+                let constant = 0.5 * action.columns() as f32 * std::f32::consts::TAU.ln();
+                squares.affine(-0.5, -constant)
+            }
+            Shape::UnitVector => Err(Error::Setting {
                 setting: "behaviour_cloning",
                 expected: "a squared error where the policy has no density",
                 found: "log-density of a unit-vector policy".to_string(),
             }),
         }
-    }
-
-    /// The mean over columns of the scale, `[n, 1]`; none if the policy is deterministic.
-    pub fn mean_scale(&self) -> Result<Option<Var<B>>> {
-        self.scale.as_ref().map(|scale| scale.mean(Over::Columns)).transpose()
     }
 }

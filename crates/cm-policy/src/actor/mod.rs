@@ -13,6 +13,8 @@ use crate::{ActionDistribution, Batch, Dimensions, Group, Metrics, Policy, Resul
 const LARGEST_WEIGHT: f32 = 100.0;
 /// Added to a standard deviation that advantages are divided by.
 const DEVIATION_EPSILON: f32 = 1e-8;
+/// Added to the mean size that distances are divided by.
+const SIZE_EPSILON: f32 = 1e-6;
 
 /// A policy with its loss and optimiser.
 ///
@@ -123,6 +125,12 @@ impl<B: Backend> Actor<B> {
             Extraction::DistanceMinimisation { bc_coef } => {
                 let distance = own_distance.mean(Over::All)?.scale(1.0 - bc_coef)?;
                 distance.add(&cloning.mean(Over::All)?.scale(bc_coef)?)
+            }
+            Extraction::ScaledDistance { alpha } => {
+                let size = own_distance.abs()?.mean(Over::All)?.stop_gradient();
+                let distance =
+                    own_distance.mean(Over::All)?.div(&size.affine(1.0, SIZE_EPSILON)?)?;
+                distance.add(&cloning.mean(Over::All)?.scale(alpha)?)
             }
             Extraction::AdvantageWeighted { temperature } => {
                 let advantage = own_distance.sub(&distance(&batch.action)?)?.stop_gradient();

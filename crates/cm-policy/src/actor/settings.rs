@@ -34,6 +34,12 @@ pub enum Extraction {
         /// The weight `b` of behaviour cloning; in `[0, 1]`.
         bc_coef: f32,
     },
+    /// The distance from its own action divided by its mean size over the batch, so that the weight of the data's actions means the same for
+    /// any scale of distances: `d / stop(mean |d|) + alpha BC`.
+    ScaledDistance {
+        /// The weight of behaviour cloning; not negative.
+        alpha: f32,
+    },
     /// Advantage-weighted regression: behaviour cloning weighted by `min(100, exp(advantage / temperature))`.
     AdvantageWeighted {
         /// Positive; how little the advantage matters.
@@ -132,6 +138,26 @@ impl ActorSettings {
         }
     }
 
+    /// The authors' later OGBench version: a normal with constant deviation, 3 x 512 GELU with layer norm, scaled distance, Adam 3e-4.
+    pub fn ogbench() -> Self {
+        let adam = AdamSettings { learning_rate: 3e-4, ..Default::default() };
+        let network = MlpSettings {
+            hidden: vec![512; 3],
+            activation: Activation::Gelu,
+            layer_norm: true,
+            ..Default::default()
+        };
+        let kind = PolicyKind::UnitGaussian;
+        Self {
+            policy: PolicySettings { kind, network, ..Default::default() },
+            adam,
+            extraction: Extraction::ScaledDistance { alpha: 0.1 },
+            goals: PolicyGoals::Own,
+            sampled: false,
+            ..Self::paper_text()
+        }
+    }
+
     /// Refuses settings outside their ranges.
     pub fn check(&self) -> Result<()> {
         self.adam.check()?;
@@ -143,6 +169,9 @@ impl ActorSettings {
         match self.extraction {
             Extraction::DistanceMinimisation { bc_coef } if !share(bc_coef) => {
                 return refuse("bc_coef", "in [0, 1]", bc_coef);
+            }
+            Extraction::ScaledDistance { alpha } if !(alpha >= 0.0 && alpha.is_finite()) => {
+                return refuse("alpha", "finite and not negative", alpha);
             }
             Extraction::AdvantageWeighted { temperature } if !positive(temperature) => {
                 return refuse("temperature", "positive", temperature);
