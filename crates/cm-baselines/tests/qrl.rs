@@ -1,0 +1,96 @@
+//! QRL finds shortest ways.
+
+mod common;
+
+use cm_baselines::{DualOptimiser, Qrl, QrlSettings, TransitionSettings};
+use cm_nn::{AdamSettings, DfdxBackend, HeadSettings, MlpSettings, QuasimetricSettings};
+use cm_policy::{
+    ActorSettings, BehaviourCloning, Extraction, FeatureSettings, Learner, PolicyGoals,
+    PolicySettings,
+};
+use common::{World, check_repeats_and_resumes, network};
+
+fn settings(learning_rate: f32) -> QrlSettings {
+    let adam = |learning_rate| AdamSettings { learning_rate, ..Default::default() };
+    QrlSettings {
+        features: FeatureSettings::Raw,
+        quasimetric: QuasimetricSettings {
+            head: HeadSettings::MRN,
+            features: 64,
+            network: network(64),
+        },
+        transition_weight: 0.1,
+        margin: 0.0025,
+        dual_optimiser: DualOptimiser::Adam(adam(0.03)),
+        adam: adam(learning_rate),
+        actor: ActorSettings {
+            policy: PolicySettings { network: network(64), ..Default::default() },
+            adam: adam(3e-3),
+            extraction: Extraction::DistanceMinimisation { bc_coef: 0.1 },
+            behaviour_cloning: BehaviourCloning::Mse,
+            mixup: None,
+            goals: PolicyGoals::Permuted,
+            sampled: false,
+        },
+        ..QrlSettings::plane()
+    }
+}
+
+fn latent(settings: QrlSettings) -> QrlSettings {
+    let linear = MlpSettings { hidden: vec![], ..Default::default() };
+    QrlSettings {
+        transition: TransitionSettings::Latent {
+            size: 16,
+            encoder: linear.clone(),
+            residual: network(64),
+        },
+        quasimetric: QuasimetricSettings { head: HeadSettings::Max, features: 64, network: linear },
+        ..settings
+    }
+}
+
+/// Trains first with large, then with small steps and compares with the lengths of shortest ways.
+fn solve(world: World, settings: impl Fn(f32) -> QrlSettings) {
+    let backend = DfdxBackend::new(1);
+    let world = World { strides: &[0.5, 1.0], ..world };
+    let make = |rate| Qrl::new(&backend, 1, &settings(rate), &world.dimensions()).unwrap();
+    let (coarse, fine) = (make(0.01), make(0.001));
+    world.train(&backend, &coarse, 800);
+    fine.restore(&coarse.snapshot().unwrap()).unwrap();
+    world.train(&backend, &fine, 400);
+
+    let pairs = world.pairs();
+    let (states, goals): (Vec<_>, Vec<_>) = pairs.iter().copied().unzip();
+    let (state, goal) = (world.one_hot(&backend, &states), world.one_hot(&backend, &goals));
+    let learned = fine.state_distance(&state, &goal).unwrap().to_vec().unwrap();
+    for (&(s, g), learned) in pairs.iter().zip(learned) {
+        // The margin lets a transition be about 1.05 long.
+        let ratio = learned / world.distance(s, g) as f32;
+        assert!((0.95..1.15).contains(&ratio), "from {s} to {g}: {ratio} of the shortest way");
+    }
+    let mistakes = world.policy_mistakes(&backend, &fine);
+    assert!(mistakes.is_empty(), "{mistakes:?}");
+}
+
+#[test]
+fn finds_shortest_ways_with_actions_as_input() {
+    solve(World::one_way(4), settings);
+}
+
+#[test]
+fn finds_shortest_ways_with_a_latent_transition() {
+    solve(World::slide(6), |learning_rate| latent(settings(learning_rate)));
+}
+
+#[test]
+fn repeats_and_resumes() {
+    let dimensions = World::ring(5).dimensions();
+    check_repeats_and_resumes(|backend, seed| {
+        Qrl::new(backend, seed, &settings(0.01), &dimensions).unwrap()
+    });
+    check_repeats_and_resumes(|backend, seed| {
+        let sgd = DualOptimiser::Sgd { learning_rate: 0.01 };
+        let settings = QrlSettings { dual_optimiser: sgd, ..latent(settings(0.01)) };
+        Qrl::new(backend, seed, &settings, &dimensions).unwrap()
+    });
+}

@@ -1,0 +1,252 @@
+//! CMD 1-step (the paper, `alg:cmd1`): contrastive learning whose energy is a potential minus a quasimetric.
+
+use cm_contrastive::{ContrastiveLoss, ContrastiveSettings};
+use cm_nn::{
+    Activation, AdamSettings, Backend, HeadSettings, Mlp, MlpSettings, Parameters, Quasimetric,
+    QuasimetricSettings, Var,
+};
+use cm_policy::{
+    Actor, ActorSettings, Batch, Dimensions, FeatureSettings, Features, Group, Learner, Metrics,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::{GoalActions, Result, check_positive};
+
+/// Settings of [`Cmd1`]. The default is [`Cmd1Settings::authors_code`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Cmd1Settings {
+    /// The quasimetric network; the potential has the same hidden layers.
+    pub quasimetric: QuasimetricSettings,
+    /// What the networks see of states and actions.
+    pub features: FeatureSettings,
+    /// Whether there is a potential `c(g)`; without it the energy is minus the distance.
+    pub potential: bool,
+    /// Whether there are two quasimetrics, of which the policy minimises the larger.
+    pub twin: bool,
+    /// The contrastive loss.
+    pub contrastive: ContrastiveSettings,
+    /// Positive; the distance, not the potential, is divided by this in the contrastive loss.
+    pub distance_divisor: f32,
+    /// How goal actions are shuffled.
+    pub goal_actions: GoalActions,
+    /// What moves quasimetric and potential.
+    pub adam: AdamSettings,
+    /// The policy and its loss.
+    pub actor: ActorSettings,
+}
+
+impl Default for Cmd1Settings {
+    fn default() -> Self {
+        Self::authors_code()
+    }
+}
+
+impl Cmd1Settings {
+    /// As the paper writes it, with its learning rate 5e-6 of the contrastive network.
+    pub fn paper_text() -> Self {
+        Self {
+            quasimetric: QuasimetricSettings::default(),
+            features: FeatureSettings::Raw,
+            potential: true,
+            twin: false,
+            contrastive: ContrastiveSettings::paper_text(),
+            distance_divisor: 1.0,
+            goal_actions: GoalActions::Permuted,
+            adam: AdamSettings { learning_rate: 5e-6, ..Default::default() },
+            actor: ActorSettings::paper_text(),
+        }
+    }
+
+    /// As the authors' code runs it on offline AntMaze: 4 x 1024, logits divided by 8, Adam 5e-5.
+    pub fn authors_code() -> Self {
+        let network = MlpSettings { hidden: vec![1024; 4], ..Default::default() };
+        Self {
+            quasimetric: QuasimetricSettings { network, ..Default::default() },
+            contrastive: ContrastiveSettings::authors_code(),
+            goal_actions: GoalActions::Rolled,
+            adam: AdamSettings::default(),
+            actor: ActorSettings::authors_code(),
+            ..Self::paper_text()
+        }
+    }
+
+    /// The 2-D experiment: two metrics of 256 + 256 features, each half by its own 3 x 64 swish network, distances divided by 256 in the
+    /// loss, Adam 1e-3 clipped to length 1.
+    pub fn plane() -> Self {
+        let actor = ActorSettings::plane();
+        Self {
+            quasimetric: plane_quasimetric(),
+            features: FeatureSettings::PLANE,
+            twin: true,
+            distance_divisor: 256.0,
+            adam: actor.adam,
+            actor,
+            ..Self::paper_text()
+        }
+    }
+
+    /// The authors' later OGBench version: two means of 8 MRNs over 512 features, 3 x 512 GELU with layer norm, binary NCE of minus the distance
+    /// over the root of 512, no potential, Adam 3e-4.
+    pub fn ogbench() -> Self {
+        let actor = ActorSettings::ogbench();
+        let head = HeadSettings::Mrn { components: 8, epsilon: 0.0, separate: false };
+        let network = actor.policy.network.clone();
+        Self {
+            quasimetric: QuasimetricSettings { head, features: 512, network },
+            potential: false,
+            twin: true,
+            contrastive: ContrastiveSettings {
+                loss: ContrastiveLoss::BinaryNce,
+                divisor: 512.0_f32.sqrt(),
+            },
+            adam: actor.adam,
+            actor,
+            ..Self::paper_text()
+        }
+    }
+
+    fn check(&self) -> Result<()> {
+        self.contrastive.check()?;
+        check_positive("distance_divisor", self.distance_divisor)
+    }
+}
+
+/// The quasimetric of the 2-D experiment.
+pub(crate) fn plane_quasimetric() -> QuasimetricSettings {
+    let head = HeadSettings::Mrn { components: 1, epsilon: 0.0, separate: true };
+    let network =
+        MlpSettings { hidden: vec![64; 3], activation: Activation::Silu, ..Default::default() };
+    QuasimetricSettings { head, features: 512, network }
+}
+
+/// CMD 1-step: `f(s, a, g) = c(g) - d((s, a), (g, a'))` (`eq:critic_reparam`) learned contrastively, so that `d` is the successor distance.
+///
+/// Parameters: `quasimetric/...` (and `quasimetric_1/...` if twin), `potential/...`, `policy/...`.
+pub struct Cmd1<B: Backend> {
+    backend: B,
+    dimensions: Dimensions,
+    settings: Cmd1Settings,
+    features: Features<B>,
+    quasimetrics: Vec<Quasimetric<B>>,
+    potential: Option<Mlp<B>>,
+    group: Group<B>,
+    actor: Actor<B>,
+}
+
+impl<B: Backend> Cmd1<B> {
+    /// Refuses settings outside their ranges.
+    pub fn new(
+        backend: &B,
+        seed: u64,
+        settings: &Cmd1Settings,
+        dimensions: &Dimensions,
+    ) -> Result<Self> {
+        settings.check()?;
+        let features = Features::new(backend, settings.features, dimensions)?;
+        let mut parameters = Parameters::new(backend, seed);
+        let names: &[&str] =
+            if settings.twin { &["quasimetric", "quasimetric_1"] } else { &["quasimetric"] };
+        let inputs = features.state_columns() + features.action_columns();
+        let quasimetrics = names
+            .iter()
+            .map(|name| Quasimetric::new(&mut parameters, name, inputs, &settings.quasimetric))
+            .collect::<Result<Vec<_>>>()?;
+        let (state, hidden) = (features.state_columns(), &settings.quasimetric.network);
+        let mut potential = || Mlp::new(&mut parameters, "potential", state, hidden, 1);
+        let potential = settings.potential.then(&mut potential).transpose()?;
+        Ok(Self {
+            backend: backend.clone(),
+            dimensions: dimensions.clone(),
+            settings: settings.clone(),
+            features,
+            quasimetrics,
+            potential,
+            group: Group::adam("quasimetric", parameters, settings.adam)?,
+            actor: Actor::new(backend, seed, &settings.actor, dimensions)?,
+        })
+    }
+
+    /// The contrastive loss with shuffled goal actions (`eq:contrastive_loss_reparam`), `[1, 1]`; the mean over both quasimetrics if twin.
+    pub fn contrastive_loss(&self, batch: &Batch<B>) -> Result<Var<B>> {
+        let goal_action = self.settings.goal_actions.shuffle(&batch.goal_action)?;
+        let from = self.features.state_action(&batch.state, &batch.action)?;
+        let to = self.features.state_action(&batch.goal, &goal_action)?;
+        // c(g_j), one for each column.
+        let potential = match &self.potential {
+            Some(c) => Some(c.forward(&self.features.state(&batch.goal)?)?.transpose()?),
+            None => None,
+        };
+        let loss = |d: &Quasimetric<B>| {
+            let distance = d.pairs(&d.features(&from)?, &d.features(&to)?)?;
+            let minus_distance = distance.scale(-1.0 / self.settings.distance_divisor)?;
+            // eq:critic_reparam
+            let energy = match &potential {
+                Some(c) => minus_distance.add(c)?,
+                None => minus_distance,
+            };
+            self.settings.contrastive.of(&energy)
+        };
+        let losses = self.quasimetrics.iter().map(loss).collect::<Result<Vec<_>>>()?;
+        match losses.as_slice() {
+            [first, second] => first.add(second)?.scale(0.5),
+            other => Ok(other[0].clone()),
+        }
+    }
+
+    /// The policy's loss (`eq:policy_loss`), `[1, 1]`.
+    pub fn policy_loss(&self, batch: &Batch<B>, metrics: &mut Metrics<B>) -> Result<Var<B>> {
+        let [goal, goal_action] = self.actor.goals(batch)?;
+        let to = self.features.state_action(&goal, &goal_action)?;
+        let distance = |action: &Var<B>| {
+            self.larger_distance(&self.features.state_action(&batch.state, action)?, &to)
+        };
+        self.actor.loss(batch, &goal, distance, metrics)
+    }
+
+    /// `d(x, y)` row by row, the larger of the two if twin.
+    fn larger_distance(&self, from: &Var<B>, to: &Var<B>) -> Result<Var<B>> {
+        let distance = |d: &Quasimetric<B>| d.rows(&d.features(from)?, &d.features(to)?);
+        match self.quasimetrics.as_slice() {
+            [first, second] => distance(first)?.maximum(&distance(second)?),
+            other => distance(&other[0]),
+        }
+    }
+}
+
+impl<B: Backend> Learner<B> for Cmd1<B> {
+    fn step(&self, batch: &Batch<B>) -> Result<Metrics<B>> {
+        batch.check(&self.dimensions)?;
+        let mut metrics = Metrics::new();
+        let (contrastive_loss, mut quasimetric) =
+            self.group.differentiate(|| self.contrastive_loss(batch))?;
+        let (policy_loss, mut policy) =
+            self.actor.group().differentiate(|| self.policy_loss(batch, &mut metrics))?;
+        self.group.apply(&mut quasimetric)?;
+        self.actor.group().apply(&mut policy)?;
+        self.backend.advance()?;
+        metrics.extend([("contrastive_loss", contrastive_loss), ("policy_loss", policy_loss)]);
+        Ok(metrics)
+    }
+
+    fn act(&self, state: &Var<B>, goal: &Var<B>) -> Result<Var<B>> {
+        self.actor.act(state, goal)
+    }
+
+    /// `d((s, a), (g, a'))`: the successor distance (`eq:successor_diff_2`), up to the divisors of the settings.
+    fn distance(
+        &self,
+        state: &Var<B>,
+        action: &Var<B>,
+        goal: &Var<B>,
+        goal_action: &Var<B>,
+    ) -> Result<Option<Var<B>>> {
+        let from = self.features.state_action(state, action)?;
+        let to = self.features.state_action(goal, goal_action)?;
+        self.larger_distance(&from, &to).map(Some)
+    }
+
+    fn groups(&self) -> Vec<&Group<B>> {
+        vec![&self.group, self.actor.group()]
+    }
+}

@@ -1,0 +1,284 @@
+//! CMD 2-step (the paper, `alg:cmd2`): a contrastive critic, distilled into a quasimetric under a constraint.
+
+use cm_contrastive::{ContrastiveSettings, Critic, CriticSettings};
+use cm_nn::{
+    AdamSettings, Backend, Error, Initialiser, MlpSettings, Parameter, Parameters, Quasimetric,
+    QuasimetricSettings, Var, gradients,
+};
+use cm_policy::{
+    Actor, ActorSettings, Batch, Dimensions, FeatureSettings, Features, Group, Learner, Metrics,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::cmd1::plane_quasimetric;
+use crate::{GoalActions, Objective, Result, check_positive};
+
+/// Settings of [`Cmd2`]. The default is [`Cmd2Settings::authors_code`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Cmd2Settings {
+    /// The contrastive critic.
+    pub critic: CriticSettings,
+    /// Its loss.
+    pub contrastive: ContrastiveSettings,
+    /// What moves it.
+    pub critic_adam: AdamSettings,
+    /// The quasimetric network that the critic is distilled into.
+    pub quasimetric: QuasimetricSettings,
+    /// What it sees of states and actions.
+    pub features: FeatureSettings,
+    /// Positive; what the quasimetric network's output is divided by to give the distance.
+    pub distance_divisor: f32,
+    /// How goal actions are shuffled.
+    pub goal_actions: GoalActions,
+    /// The objective.
+    pub objective: Objective,
+    /// The bound on the constraint, the paper's `epsilon^2`; positive.
+    pub margin: f32,
+    /// What the dual variable `lambda` starts at, before softplus.
+    pub initial_lambda: f32,
+    /// What moves the dual variable.
+    pub dual: DualOptimiser,
+    /// What moves the quasimetric network.
+    pub quasimetric_adam: AdamSettings,
+    /// The policy and its loss.
+    pub actor: ActorSettings,
+}
+
+/// What moves the dual variable.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum DualOptimiser {
+    /// Adam, together with the quasimetric network.
+    Adam,
+    /// Plain gradient steps.
+    Sgd {
+        /// Positive.
+        learning_rate: f32,
+    },
+}
+
+impl Default for Cmd2Settings {
+    fn default() -> Self {
+        Self::authors_code()
+    }
+}
+
+impl Cmd2Settings {
+    /// As the paper writes it, with its learning rate 5e-6 of the contrastive network.
+    pub fn paper_text() -> Self {
+        Self {
+            critic: CriticSettings::paper_text(),
+            contrastive: ContrastiveSettings::paper_text(),
+            critic_adam: AdamSettings { learning_rate: 5e-6, ..Default::default() },
+            quasimetric: QuasimetricSettings::default(),
+            features: FeatureSettings::Raw,
+            distance_divisor: 1.0,
+            goal_actions: GoalActions::Permuted,
+            objective: Objective::PaperText,
+            margin: 0.35,
+            initial_lambda: 1.0,
+            dual: DualOptimiser::Sgd { learning_rate: 0.01 },
+            quasimetric_adam: AdamSettings::default(),
+            actor: ActorSettings::paper_text(),
+        }
+    }
+
+    /// As the authors' code runs it on offline AntMaze: 4 x 1024, Adam 1e-5 for the critic and 5e-5 for the rest, dual variable included.
+    pub fn authors_code() -> Self {
+        let network = MlpSettings { hidden: vec![1024; 4], ..Default::default() };
+        Self {
+            critic: CriticSettings::authors_code(),
+            contrastive: ContrastiveSettings::authors_code(),
+            critic_adam: AdamSettings { learning_rate: 1e-5, ..Default::default() },
+            quasimetric: QuasimetricSettings { network, ..Default::default() },
+            objective: Objective::AuthorsCode,
+            dual: DualOptimiser::Adam,
+            actor: ActorSettings::authors_code(),
+            ..Self::paper_text()
+        }
+    }
+
+    /// The 2-D experiment: distances divided by 256, margin 0.05, Adam 1e-3 clipped to length 1, plain steps of 0.01 for the dual variable.
+    pub fn plane() -> Self {
+        let actor = ActorSettings::plane();
+        Self {
+            critic: CriticSettings::plane(),
+            critic_adam: actor.adam,
+            quasimetric: plane_quasimetric(),
+            features: FeatureSettings::PLANE,
+            distance_divisor: 256.0,
+            objective: Objective::Plane,
+            margin: 0.05,
+            quasimetric_adam: actor.adam,
+            actor,
+            ..Self::paper_text()
+        }
+    }
+
+    fn check(&self) -> Result<()> {
+        self.contrastive.check()?;
+        check_positive("distance_divisor", self.distance_divisor)?;
+        check_positive("margin", self.margin)?;
+        if self.initial_lambda.is_finite() {
+            return Ok(());
+        }
+        let found = self.initial_lambda.to_string();
+        Err(Error::Setting { setting: "initial_lambda", expected: "finite", found })
+    }
+}
+
+/// CMD 2-step: a contrastive critic `f`, and a quasimetric `d` distilled from `f(g, a, g) - f(s, a, g)` (`eq:dsd_upper_bound`).
+///
+/// Parameters: `contrastive/...`, `quasimetric/...`, `lambda`, `policy/...`.
+pub struct Cmd2<B: Backend> {
+    backend: B,
+    dimensions: Dimensions,
+    settings: Cmd2Settings,
+    critic: Critic<B>,
+    critic_group: Group<B>,
+    features: Features<B>,
+    quasimetric: Quasimetric<B>,
+    quasimetric_group: Group<B>,
+    lambda: Parameter<B>,
+    /// The dual variable's own group, unless it moves with the quasimetric.
+    dual_group: Option<Group<B>>,
+    actor: Actor<B>,
+}
+
+impl<B: Backend> Cmd2<B> {
+    /// Refuses settings outside their ranges.
+    pub fn new(
+        backend: &B,
+        seed: u64,
+        settings: &Cmd2Settings,
+        dimensions: &Dimensions,
+    ) -> Result<Self> {
+        settings.check()?;
+        let mut contrastive = Parameters::new(backend, seed);
+        let critic = Critic::new(&mut contrastive, &settings.critic, dimensions)?;
+        let features = Features::new(backend, settings.features, dimensions)?;
+        let inputs = features.state_columns() + features.action_columns();
+        let mut parameters = Parameters::new(backend, seed);
+        let quasimetric =
+            Quasimetric::new(&mut parameters, "quasimetric", inputs, &settings.quasimetric)?;
+        let initial = Initialiser::Constant(settings.initial_lambda);
+        let (lambda, dual_group) = match settings.dual {
+            DualOptimiser::Adam => (parameters.create("lambda", [1, 1], initial)?, None),
+            DualOptimiser::Sgd { learning_rate } => {
+                let mut own = Parameters::new(backend, seed);
+                let lambda = own.create("lambda", [1, 1], initial)?;
+                (lambda, Some(Group::sgd("dual", own, learning_rate)?))
+            }
+        };
+        Ok(Self {
+            backend: backend.clone(),
+            dimensions: dimensions.clone(),
+            settings: settings.clone(),
+            critic,
+            critic_group: Group::adam("contrastive", contrastive, settings.critic_adam)?,
+            features,
+            quasimetric,
+            quasimetric_group: Group::adam("quasimetric", parameters, settings.quasimetric_adam)?,
+            lambda,
+            dual_group,
+            actor: Actor::new(backend, seed, &settings.actor, dimensions)?,
+        })
+    }
+
+    /// The critic.
+    pub fn critic(&self) -> &Critic<B> {
+        &self.critic
+    }
+
+    /// The contrastive loss of the critic (`eq:contrastive_loss`), `[1, 1]`.
+    pub fn contrastive_loss(&self, batch: &Batch<B>) -> Result<Var<B>> {
+        let phi = self.critic.phi(&batch.state, &batch.action)?;
+        self.settings.contrastive.of(&self.critic.pairs(&phi, &self.critic.psi(&batch.goal)?)?)
+    }
+
+    /// The distillation loss with its dual term (`eq:distill_optimization`), `[1, 1]`. Adds `constraint`, `conservative` and `multiplier` to the metrics.
+    pub fn distillation_loss(&self, batch: &Batch<B>, metrics: &mut Metrics<B>) -> Result<Var<B>> {
+        let Cmd2Settings { objective, goal_actions, margin, .. } = self.settings;
+        // d((s_i, a_i), (g_j, a'_j)) with shuffled a'.
+        let goal_action = goal_actions.shuffle(&batch.goal_action)?;
+        let from = self.features.state_action(&batch.state, &batch.action)?;
+        let to = self.features.state_action(&batch.goal, &goal_action)?;
+        let q = &self.quasimetric;
+        let distance = q.pairs(&q.features(&from)?, &q.features(&to)?)?;
+        let distance = distance.scale(1.0 / self.settings.distance_divisor)?;
+        // f(g_j, a, g_j) - f(s_i, a_i, g_j), eq:dsd_upper_bound; which a does not matter at the optimum.
+        let reference = match objective {
+            Objective::AuthorsCode => &batch.goal_action,
+            Objective::PaperText | Objective::Plane => &batch.action,
+        };
+        let (source, sink) = ([&batch.state, &batch.action], [&batch.goal, reference]);
+        let target = self.critic.successor_distance_pairs(source, sink)?.stop_gradient();
+        objective.loss(&distance, &target, &self.lambda.value()?, margin, metrics)
+    }
+
+    /// The policy's loss (`eq:policy_loss`), `[1, 1]`.
+    pub fn policy_loss(&self, batch: &Batch<B>, metrics: &mut Metrics<B>) -> Result<Var<B>> {
+        let [goal, goal_action] = self.actor.goals(batch)?;
+        let distance =
+            |action: &Var<B>| self.distance_rows([&batch.state, action], [&goal, &goal_action]);
+        self.actor.loss(batch, &goal, distance, metrics)
+    }
+
+    fn distance_rows(&self, from: [&Var<B>; 2], to: [&Var<B>; 2]) -> Result<Var<B>> {
+        let q = &self.quasimetric;
+        let from = q.features(&self.features.state_action(from[0], from[1])?)?;
+        let to = q.features(&self.features.state_action(to[0], to[1])?)?;
+        q.rows(&from, &to)?.scale(1.0 / self.settings.distance_divisor)
+    }
+}
+
+impl<B: Backend> Learner<B> for Cmd2<B> {
+    fn step(&self, batch: &Batch<B>) -> Result<Metrics<B>> {
+        batch.check(&self.dimensions)?;
+        let mut metrics = Metrics::new();
+        let (contrastive_loss, mut critic) =
+            self.critic_group.differentiate(|| self.contrastive_loss(batch))?;
+        let distilled = [Some(&self.quasimetric_group), self.dual_group.as_ref()];
+        let distilled = distilled.into_iter().flatten().collect::<Vec<_>>();
+        let wanted = distilled.iter().map(|group| group.parameters()).collect::<Vec<_>>();
+        let (distillation_loss, mut distillation) =
+            gradients(&self.backend, &wanted, || self.distillation_loss(batch, &mut metrics))?;
+        let (policy_loss, mut policy) =
+            self.actor.group().differentiate(|| self.policy_loss(batch, &mut metrics))?;
+        self.critic_group.apply(&mut critic)?;
+        for group in distilled {
+            group.apply(&mut distillation)?;
+        }
+        self.actor.group().apply(&mut policy)?;
+        self.backend.advance()?;
+        metrics.extend([
+            ("contrastive_loss", contrastive_loss),
+            ("distillation_loss", distillation_loss),
+            ("policy_loss", policy_loss),
+        ]);
+        Ok(metrics)
+    }
+
+    fn act(&self, state: &Var<B>, goal: &Var<B>) -> Result<Var<B>> {
+        self.actor.act(state, goal)
+    }
+
+    /// The distilled `d((s, a), (g, a'))`.
+    fn distance(
+        &self,
+        state: &Var<B>,
+        action: &Var<B>,
+        goal: &Var<B>,
+        goal_action: &Var<B>,
+    ) -> Result<Option<Var<B>>> {
+        self.distance_rows([state, action], [goal, goal_action]).map(Some)
+    }
+
+    fn groups(&self) -> Vec<&Group<B>> {
+        let mut groups = vec![&self.critic_group, &self.quasimetric_group];
+        groups.extend(&self.dual_group);
+        groups.push(self.actor.group());
+        groups
+    }
+}

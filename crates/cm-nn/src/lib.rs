@@ -1,0 +1,28 @@
+#![doc = include_str!("../README.md")]
+
+mod activation;
+pub mod backend;
+mod dfdx_backend;
+mod error;
+mod gradients;
+mod initialise;
+mod modules;
+mod optimise;
+mod parameters;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+mod var;
+
+pub use activation::Activation;
+pub use backend::{Axis, Backend, Direction, Distribution, Map, Over, Pairing, Reduce, Zip};
+pub use dfdx_backend::DfdxBackend;
+pub use error::{Error, Result, Shape};
+pub use gradients::{Gradients, gradients};
+pub use initialise::{Fan, Initialiser, Spread};
+pub use modules::{
+    HeadSettings, LayerNorm, Linear, Mlp, MlpSettings, Quasimetric, QuasimetricSettings,
+    ReductionSettings, Twin,
+};
+pub use optimise::{Adam, AdamSettings, Ema, Sgd};
+pub use parameters::{Matrix, Parameter, Parameters, Snapshot};
+pub use var::Var;

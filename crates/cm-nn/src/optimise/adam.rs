@@ -1,0 +1,130 @@
+//! Adam.
+
+use serde::{Deserialize, Serialize};
+
+use super::check_learning_rate;
+use crate::backend::AdamCells;
+use crate::{Backend, Error, Gradients, Initialiser, Parameter, Parameters, Result, Snapshot};
+
+/// Settings of [`Adam`]. The defaults are the usual ones and the learning rate of the authors' quasimetric and policy.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AdamSettings {
+    /// Step size; positive.
+    pub learning_rate: f32,
+    /// Decay of the mean of gradients; in `[0, 1)`.
+    pub beta1: f32,
+    /// Decay of the mean of squared gradients; in `[0, 1)`.
+    pub beta2: f32,
+    /// Added to the root of the mean of squares; positive.
+    pub epsilon: f32,
+    /// The length all gradients together are cut to; positive, or none.
+    pub clip: Option<f32>,
+}
+
+impl Default for AdamSettings {
+    fn default() -> Self {
+        Self { learning_rate: 5e-5, beta1: 0.9, beta2: 0.999, epsilon: 1e-8, clip: None }
+    }
+}
+
+impl AdamSettings {
+    /// Refuses settings outside their ranges.
+    pub fn check(&self) -> Result<()> {
+        check_learning_rate(self.learning_rate)?;
+        let decay = |x: f32| (0.0..1.0).contains(&x);
+        let positive = |x: f32| x > 0.0 && x.is_finite();
+        let (setting, expected, found) = match *self {
+            Self { beta1, .. } if !decay(beta1) => ("beta1", "in [0, 1)", beta1),
+            Self { beta2, .. } if !decay(beta2) => ("beta2", "in [0, 1)", beta2),
+            Self { epsilon, .. } if !positive(epsilon) => ("epsilon", "positive", epsilon),
+            Self { clip: Some(clip), .. } if !positive(clip) => ("clip", "positive", clip),
+            _ => return Ok(()),
+        };
+        Err(Error::Setting { setting, expected, found: found.to_string() })
+    }
+}
+
+/// Adam (Kingma and Ba 2015) over the parameters that a set held when this was made, with optional clipping by global norm.
+///
+/// Its state (both moments and the number of steps taken) lives on the backend beside the parameters; restoring a
+/// [`snapshot`](Self::snapshot) continues exactly where it was taken.
+///
+/// ```
+/// use cm_nn::{Adam, AdamSettings, DfdxBackend, Initialiser, Parameters, gradients};
+///
+/// let backend = DfdxBackend::new(0);
+/// let mut parameters = Parameters::new(&backend, 0);
+/// let x = parameters.create("x", [1, 1], Initialiser::Constant(3.0))?;
+/// let settings = AdamSettings { learning_rate: 0.1, ..Default::default() };
+/// let adam = Adam::new(&parameters, settings)?;
+/// for _ in 0..200 {
+///     let (_, mut gradients) = gradients(&backend, &[&parameters], || x.value()?.square())?;
+///     adam.step(&mut gradients)?;
+/// }
+/// assert!(x.to_vec()?[0].abs() < 0.01);
+/// # Ok::<(), cm_nn::Error>(())
+/// ```
+pub struct Adam<B: Backend> {
+    settings: AdamSettings,
+    parameters: Parameters<B>,
+    first: Parameters<B>,
+    second: Parameters<B>,
+    counter: Parameters<B>,
+    step: Parameter<B>,
+}
+
+impl<B: Backend> Adam<B> {
+    /// With zero moments and no steps taken.
+    pub fn new(parameters: &Parameters<B>, settings: AdamSettings) -> Result<Self> {
+        settings.check()?;
+        let empty = || Parameters::new(parameters.backend(), 0);
+        let (mut first, mut second, mut counter) = (empty(), empty(), empty());
+        for parameter in parameters {
+            first.create(parameter.name(), parameter.shape(), Initialiser::ZEROS)?;
+            second.create(parameter.name(), parameter.shape(), Initialiser::ZEROS)?;
+        }
+        let step = counter.create("step", [1, 1], Initialiser::ZEROS)?;
+        Ok(Self { settings, parameters: parameters.clone(), first, second, counter, step })
+    }
+
+    /// Moves the parameters, taking their gradients out of `gradients`; those of other parameters stay.
+    pub fn step(&self, gradients: &mut Gradients<B>) -> Result<()> {
+        let gradients = gradients.take(&self.parameters)?;
+        let cells = AdamCells {
+            parameters: &self.parameters.cells(),
+            first: &self.first.cells(),
+            second: &self.second.cells(),
+            step: self.step.cell(),
+        };
+        self.parameters.backend().adam(&self.settings, cells, &gradients)
+    }
+
+    /// The settings.
+    pub fn settings(&self) -> &AdamSettings {
+        &self.settings
+    }
+
+    /// The state: `first/<name>` and `second/<name>` for every parameter, and `step`.
+    pub fn snapshot(&self) -> Result<Snapshot> {
+        let mut snapshot = self.counter.snapshot()?;
+        snapshot.extend(self.first.snapshot()?.prefixed("first/"));
+        snapshot.extend(self.second.snapshot()?.prefixed("second/"));
+        Ok(snapshot)
+    }
+
+    /// Overwrites the state; nothing is changed if the snapshot does not fit.
+    pub fn restore(&self, snapshot: &Snapshot) -> Result<()> {
+        let names = |prefix: &str, parameters: &Parameters<B>| {
+            let names = parameters.iter().map(|p| (format!("{prefix}{}", p.name()), p.shape()));
+            names.collect::<Vec<_>>()
+        };
+        let mut wanted = names("first/", &self.first);
+        wanted.extend(names("second/", &self.second));
+        wanted.extend(names("", &self.counter));
+        snapshot.check(wanted.iter().map(|(name, shape)| (name.as_str(), *shape)))?;
+        self.first.restore(&snapshot.under("first/"))?;
+        self.second.restore(&snapshot.under("second/"))?;
+        snapshot.get("step").map_or(Ok(()), |step| self.step.set(&step.values))
+    }
+}

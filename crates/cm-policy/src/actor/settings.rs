@@ -1,0 +1,203 @@
+//! Settings of policy extraction.
+
+use cm_nn::{Activation, AdamSettings, MlpSettings};
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, FeatureSettings, PolicyKind, PolicySettings, Result};
+
+/// How a policy is extracted from a distance. The defaults are [`ActorSettings::authors_code`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ActorSettings {
+    /// The policy.
+    pub policy: PolicySettings,
+    /// What moves it.
+    pub adam: AdamSettings,
+    /// What it minimises.
+    pub extraction: Extraction,
+    /// How it is held to the data's actions.
+    pub behaviour_cloning: BehaviourCloning,
+    /// Whether behaviour cloning mixes similar rows.
+    pub mixup: Option<Mixup>,
+    /// Which goals the policy is trained to reach.
+    pub goals: PolicyGoals,
+    /// Whether the losses see actions drawn from the policy (the default) or its mode.
+    pub sampled: bool,
+}
+
+/// What a policy minimises.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Extraction {
+    /// The distance from its own action, held to the data's: `(1 - b) d + b BC`.
+    DistanceMinimisation {
+        /// The weight `b` of behaviour cloning; in `[0, 1]`.
+        bc_coef: f32,
+    },
+    /// The distance from its own action divided by its mean size over the batch, so that the weight of the data's actions means the same for
+    /// any scale of distances: `d / stop(mean |d|) + alpha BC`.
+    ScaledDistance {
+        /// The weight of behaviour cloning; not negative.
+        alpha: f32,
+    },
+    /// Advantage-weighted regression: behaviour cloning weighted by `min(100, exp(advantage / temperature))`.
+    AdvantageWeighted {
+        /// Positive; how little the advantage matters.
+        temperature: f32,
+    },
+}
+
+/// How far the policy is from an action in the data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BehaviourCloning {
+    /// Mean squared difference of the coordinates of the policy's action and the stored one.
+    Mse,
+    /// Squared length of that difference.
+    SquaredLength,
+    /// Minus the log-density of the stored action.
+    Mle,
+}
+
+/// C-Mixup: a row and its partner, drawn with probability proportional to `exp(-|z_i - z_j|^2 / (2 bandwidth^2))` over `z = (state, goal)`, are
+/// mixed with a weight from Beta(2, 2): inputs and actions alike.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Mixup {
+    /// Positive; how far apart rows may be to be mixed.
+    pub bandwidth: f32,
+}
+
+impl Default for Mixup {
+    fn default() -> Self {
+        Self { bandwidth: 2.75 }
+    }
+}
+
+/// Which goals the distance term asks the policy to reach.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum PolicyGoals {
+    /// The row's own future goal.
+    Own,
+    /// With this probability the goal of the row above, else its own.
+    Rolled {
+        /// In `[0, 1]`.
+        probability: f32,
+    },
+    /// The goals of the batch in random order.
+    Permuted,
+}
+
+impl Default for ActorSettings {
+    fn default() -> Self {
+        Self::authors_code()
+    }
+}
+
+impl ActorSettings {
+    /// As the paper writes it (`eq:policy_loss`): random goals, distance and log-density with equal weights, no mixing, 4 x 512.
+    pub fn paper_text() -> Self {
+        Self {
+            policy: PolicySettings::default(),
+            adam: AdamSettings::default(),
+            extraction: Extraction::DistanceMinimisation { bc_coef: 0.5 },
+            behaviour_cloning: BehaviourCloning::Mle,
+            mixup: None,
+            goals: PolicyGoals::Permuted,
+            sampled: true,
+        }
+    }
+
+    /// As the authors' code runs it on offline AntMaze: own goals, weight 0.2 of the mean squared error, C-Mixup, 4 x 1024, Adam 5e-5.
+    pub fn authors_code() -> Self {
+        let network = MlpSettings { hidden: vec![1024; 4], ..Default::default() };
+        Self {
+            policy: PolicySettings { network, ..Default::default() },
+            extraction: Extraction::DistanceMinimisation { bc_coef: 0.2 },
+            behaviour_cloning: BehaviourCloning::Mse,
+            mixup: Some(Mixup::default()),
+            goals: PolicyGoals::Own,
+            ..Self::paper_text()
+        }
+    }
+
+    /// The 2-D experiment: a direction, 3 x 64 swish over soft features, permuted goals, weight 0.01, Adam 1e-3 clipped to length 1.
+    pub fn plane() -> Self {
+        let network =
+            MlpSettings { hidden: vec![64; 3], activation: Activation::Silu, ..Default::default() };
+        let (kind, features) = (PolicyKind::UnitVector, FeatureSettings::PLANE);
+        Self {
+            policy: PolicySettings { kind, network, features },
+            adam: AdamSettings { learning_rate: 1e-3, clip: Some(1.0), ..Default::default() },
+            extraction: Extraction::DistanceMinimisation { bc_coef: 0.01 },
+            behaviour_cloning: BehaviourCloning::SquaredLength,
+            mixup: None,
+            goals: PolicyGoals::Permuted,
+            sampled: false,
+        }
+    }
+
+    /// The authors' later OGBench version: a normal with constant deviation, 3 x 512 GELU with layer norm, scaled distance, Adam 3e-4.
+    pub fn ogbench() -> Self {
+        let adam = AdamSettings { learning_rate: 3e-4, ..Default::default() };
+        let network = MlpSettings {
+            hidden: vec![512; 3],
+            activation: Activation::Gelu,
+            layer_norm: true,
+            ..Default::default()
+        };
+        let kind = PolicyKind::UnitGaussian;
+        Self {
+            policy: PolicySettings { kind, network, ..Default::default() },
+            adam,
+            extraction: Extraction::ScaledDistance { alpha: 0.1 },
+            goals: PolicyGoals::Own,
+            sampled: false,
+            ..Self::paper_text()
+        }
+    }
+
+    /// Refuses settings outside their ranges.
+    pub fn check(&self) -> Result<()> {
+        self.adam.check()?;
+        let refuse = |setting, expected, found: f32| {
+            Err(Error::Setting { setting, expected, found: found.to_string() })
+        };
+        let positive = |x: f32| x > 0.0 && x.is_finite();
+        let share = |x: f32| (0.0..=1.0).contains(&x);
+        match self.extraction {
+            Extraction::DistanceMinimisation { bc_coef } if !share(bc_coef) => {
+                return refuse("bc_coef", "in [0, 1]", bc_coef);
+            }
+            Extraction::ScaledDistance { alpha } if !(alpha >= 0.0 && alpha.is_finite()) => {
+                return refuse("alpha", "finite and not negative", alpha);
+            }
+            Extraction::AdvantageWeighted { temperature } if !positive(temperature) => {
+                return refuse("temperature", "positive", temperature);
+            }
+            _ => {}
+        }
+        match self.goals {
+            PolicyGoals::Rolled { probability } if !share(probability) => {
+                return refuse("probability", "in [0, 1]", probability);
+            }
+            _ => {}
+        }
+        if let Some(Mixup { bandwidth }) = self.mixup
+            && !positive(bandwidth)
+        {
+            return refuse("bandwidth", "positive", bandwidth);
+        }
+        if self.policy.kind == PolicyKind::UnitVector
+            && self.behaviour_cloning == BehaviourCloning::Mle
+        {
+            return Err(Error::Setting {
+                setting: "behaviour_cloning",
+                expected: "`mse` or `squared-length` for a unit-vector policy, which has no density",
+                found: "mle".to_string(),
+            });
+        }
+        Ok(())
+    }
+}

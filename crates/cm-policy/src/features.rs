@@ -1,0 +1,185 @@
+//! What networks see of states and actions.
+
+use cm_nn::{Activation, Backend, Var};
+use serde::{Deserialize, Serialize};
+
+use crate::{Dimensions, Error, Result};
+
+/// How states and actions enter the networks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum FeatureSettings {
+    /// As they are.
+    #[default]
+    Raw,
+    /// Each coordinate `x` of a state becomes `tanh((x + c) / width)` for `centres` numbers `c` spaced evenly from `-limit` to `limit`;
+    /// actions are normalised to length 1 and each coordinate is repeated, so that they are about as wide as the state's features.
+    Soft {
+        /// Number of centres; at least 2.
+        centres: usize,
+        /// The outermost centres; positive.
+        limit: f32,
+        /// Width of each step; positive.
+        width: f32,
+    },
+}
+
+impl FeatureSettings {
+    /// The features of the 2-D experiment: 20 centres from -60 to 60, width 5.
+    pub const PLANE: Self = Self::Soft { centres: 20, limit: 60.0, width: 5.0 };
+}
+
+/// The features of [`FeatureSettings`] for given sizes.
+///
+/// ```
+/// use cm_nn::{DfdxBackend, Var};
+/// use cm_policy::{Dimensions, FeatureSettings, Features};
+///
+/// let backend = DfdxBackend::new(0);
+/// let dimensions = Dimensions::new(2, 2, 0..2)?;
+/// let features = Features::new(&backend, FeatureSettings::PLANE, &dimensions)?;
+/// let state = Var::new(&backend, [1, 2], vec![0.0, 60.0])?;
+/// let seen = features.state(&state)?.to_vec()?;
+/// assert_eq!(seen.len(), 40);
+/// assert!((seen[0] - (-12.0_f32).tanh()).abs() < 1e-6 && seen[20].abs() < 1e-6);
+/// # Ok::<(), cm_policy::Error>(())
+/// ```
+pub struct Features<B: Backend> {
+    soft: Option<Soft<B>>,
+    state_columns: usize,
+    action_columns: usize,
+}
+
+/// The soft features as linear maps.
+struct Soft<B: Backend> {
+    state: [Var<B>; 2],
+    action: Var<B>,
+    centres: usize,
+}
+
+/// Added to the length that an action is divided by, as in the authors' code of the 2-D experiment.
+const LENGTH_EPSILON: f32 = 1e-6;
+
+impl<B: Backend> Features<B> {
+    /// Refuses settings outside their ranges.
+    pub fn new(backend: &B, settings: FeatureSettings, dimensions: &Dimensions) -> Result<Self> {
+        let (state, action) = (dimensions.state(), dimensions.action());
+        let FeatureSettings::Soft { centres, limit, width } = settings else {
+            return Ok(Self { soft: None, state_columns: state, action_columns: action });
+        };
+        let positive = |x: f32| x > 0.0 && x.is_finite();
+        if centres < 2 || !positive(limit) || !positive(width) {
+            let expected = "at least 2 centres, a positive limit and a positive width";
+            let found = format!("{settings:?}");
+            return Err(Error::Setting { setting: "features", expected, found });
+        }
+        let centre = |k: usize| limit * (2.0 * k as f32 / (centres - 1) as f32 - 1.0);
+        let shift = (0..centres).map(|k| centre(k) / width).collect::<Vec<_>>();
+        let soft = Soft {
+            state: [
+                spread(backend, state, centres, 1.0 / width)?,
+                Var::new(backend, [1, state * centres], shift.repeat(state))?,
+            ],
+            action: spread(backend, action, centres, 1.0)?,
+            centres,
+        };
+        let soft = Some(soft);
+        Ok(Self { soft, state_columns: state * centres, action_columns: action * centres })
+    }
+
+    /// `[n, state]` to `[n, state_columns]`.
+    pub fn state(&self, state: &Var<B>) -> Result<Var<B>> {
+        match &self.soft {
+            Some(soft) => {
+                let [weight, shift] = &soft.state;
+                state.linear(weight, Some(shift), Activation::Tanh)
+            }
+            None => Ok(state.clone()),
+        }
+    }
+
+    /// `[n, action]` to `[n, action_columns]`.
+    pub fn action(&self, action: &Var<B>) -> Result<Var<B>> {
+        match &self.soft {
+            Some(soft) => action.l2_normalize(LENGTH_EPSILON)?.matmul(&soft.action),
+            None => Ok(action.clone()),
+        }
+    }
+
+    /// State and action side by side, `[n, state_columns + action_columns]`.
+    pub fn state_action(&self, state: &Var<B>, action: &Var<B>) -> Result<Var<B>> {
+        Var::concat_columns(&[&self.state(state)?, &self.action(action)?])
+    }
+
+    /// Columns a network sees of a state.
+    pub fn state_columns(&self) -> usize {
+        self.state_columns
+    }
+
+    /// Columns a network sees of an action.
+    pub fn action_columns(&self) -> usize {
+        self.action_columns
+    }
+
+    /// Columns a network sees of `coordinates` of the state's coordinates.
+    pub fn columns_of(&self, coordinates: usize) -> usize {
+        coordinates * self.soft.as_ref().map_or(1, |soft| soft.centres)
+    }
+
+    /// The same features of some coordinates `range` of a state, given those coordinates alone.
+    pub fn coordinates(&self, values: &Var<B>) -> Result<Var<B>> {
+        let Some(soft) = &self.soft else { return Ok(values.clone()) };
+        // Every coordinate has the same centres: the first blocks of the maps fit any coordinates.
+        let columns = values.columns() * soft.centres;
+        let weight = soft.state[0].slice_rows(0..values.columns())?.slice_columns(0..columns)?;
+        let shift = soft.state[1].slice_columns(0..columns)?;
+        values.linear(&weight, Some(&shift), Activation::Tanh)
+    }
+}
+
+/// A matrix `[columns, columns * copies]` that repeats each column, times `scale`.
+fn spread<B: Backend>(backend: &B, columns: usize, copies: usize, scale: f32) -> Result<Var<B>> {
+    let wide = columns * copies;
+    let value = |at: usize| if at % wide / copies == at / wide { scale } else { 0.0 };
+    Var::new(backend, [columns, wide], (0..columns * wide).map(value).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use cm_nn::DfdxBackend;
+
+    use super::*;
+
+    #[test]
+    fn soft_features_are_what_they_say() {
+        let backend = DfdxBackend::new(0);
+        let settings = FeatureSettings::Soft { centres: 3, limit: 2.0, width: 5.0 };
+        let dimensions = Dimensions::new(2, 2, 1..2).unwrap();
+        let features = Features::new(&backend, settings, &dimensions).unwrap();
+        let state = Var::new(&backend, [1, 2], vec![1.0, -3.0]).unwrap();
+        let seen = features.state(&state).unwrap().to_vec().unwrap();
+        let wanted = [-1.0_f32, 1.0, 3.0, -5.0, -3.0, -1.0].map(|x| (x / 5.0).tanh());
+        for (found, wanted) in seen.iter().zip(wanted) {
+            assert!((found - wanted).abs() < 1e-6, "{seen:?}");
+        }
+        let second = state.slice_columns(1..2).unwrap();
+        assert_eq!(features.coordinates(&second).unwrap().to_vec().unwrap(), seen[3..]);
+
+        let action = Var::new(&backend, [1, 2], vec![3.0, -4.0]).unwrap();
+        let seen = features.action(&action).unwrap().to_vec().unwrap();
+        for (found, wanted) in seen.iter().zip([0.6, 0.6, 0.6, -0.8, -0.8, -0.8]) {
+            assert!((found - wanted).abs() < 1e-6, "{seen:?}");
+        }
+        let both = features.state_action(&state, &action).unwrap();
+        assert_eq!(both.columns(), features.state_columns() + features.action_columns());
+    }
+
+    #[test]
+    fn refuses_settings_outside_their_ranges() {
+        let dimensions = Dimensions::new(2, 2, 0..2).unwrap();
+        for (centres, limit, width) in [(1, 1.0, 1.0), (3, 0.0, 1.0), (3, 1.0, f32::NAN)] {
+            let settings = FeatureSettings::Soft { centres, limit, width };
+            assert!(Features::new(&DfdxBackend::new(0), settings, &dimensions).is_err());
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Goal-conditioned policies.
+
+use cm_nn::{Activation, Backend, Linear, Mlp, MlpSettings, Over, Parameters, Var};
+use serde::{Deserialize, Serialize};
+
+use crate::{Dimensions, Error, FeatureSettings, Features, Result};
+
+/// Settings of a [`Policy`]. The defaults are the paper's: tanh-Gaussian, 4 x 512, states as they are.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PolicySettings {
+    /// Which kind of policy.
+    pub kind: PolicyKind,
+    /// Its hidden layers, at least one.
+    pub network: MlpSettings,
+    /// What it sees of states and goals.
+    pub features: FeatureSettings,
+}
+
+/// Kinds of policy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PolicyKind {
+    /// A normal distribution squashed by tanh, for actions in `[-1, 1]`; its mode is `tanh(mean)`.
+    #[default]
+    TanhGaussian,
+    /// A deterministic direction: the network's output divided by its length.
+    UnitVector,
+    /// A normal distribution with standard deviation 1, cut to `[-1, 1]` where it acts; its density is that of the uncut normal.
+    UnitGaussian,
+}
+
+/// `pi(a | s, g)`, from the state and the goal's coordinates.
+///
+/// Parameters: `policy/mlp/linear_i` (the hidden layers), `policy/mean` and, if tanh-Gaussian, `policy/scale`.
+///
+/// ```
+/// use cm_nn::{DfdxBackend, MlpSettings, Parameters, Var};
+/// use cm_policy::{Dimensions, Policy, PolicySettings};
+///
+/// let backend = DfdxBackend::new(0);
+/// let mut parameters = Parameters::new(&backend, 0);
+/// let network = MlpSettings { hidden: vec![16], ..Default::default() };
+/// let settings = PolicySettings { network, ..Default::default() };
+/// let dimensions = Dimensions::new(3, 2, 0..1)?;
+/// let policy = Policy::new(&mut parameters, &settings, &dimensions)?;
+///
+/// let state = Var::new(&backend, [1, 3], vec![0.1, 0.2, 0.3])?;
+/// let goal = Var::new(&backend, [1, 3], vec![0.9, 0.0, 0.0])?;
+/// let actions = policy.forward(&state, &policy.goal(&goal)?)?;
+/// let action = actions.mode()?;
+/// assert!(action.to_vec()?.iter().all(|a| a.abs() < 1.0));
+/// assert_eq!(actions.log_density(&action)?.shape(), [1, 1]);
+/// # Ok::<(), cm_policy::Error>(())
+/// ```
+pub struct Policy<B: Backend> {
+    features: Features<B>,
+    dimensions: Dimensions,
+    trunk: Mlp<B>,
+    kind: PolicyKind,
+    mean: Linear<B>,
+    scale: Option<Linear<B>>,
+}
+
+/// Added to the scale, so that it is positive.
+const SMALLEST_SCALE: f32 = 1e-6;
+/// Added to the length of a direction.
+const LENGTH_EPSILON: f32 = 1e-6;
+
+impl<B: Backend> Policy<B> {
+    /// Adds the policy's parameters to `parameters`.
+    pub fn new(
+        parameters: &mut Parameters<B>,
+        settings: &PolicySettings,
+        dimensions: &Dimensions,
+    ) -> Result<Self> {
+        let features = Features::new(parameters.backend(), settings.features, dimensions)?;
+        let goal = features.columns_of(dimensions.goal_columns().len());
+        let inputs = features.state_columns() + goal;
+        let trunk = Mlp::trunk(parameters, "policy/mlp", inputs, &settings.network)?;
+        // A trunk has at least one layer.
+        let width = settings.network.hidden.last().copied().unwrap_or(inputs);
+        let mut head = |name| {
+            let shape = [width, dimensions.action()];
+            let init = settings.network.initialiser;
+            Linear::new(parameters, name, shape, init, Activation::Identity)
+        };
+        let mean = head("policy/mean")?;
+        let scale = match settings.kind {
+            PolicyKind::TanhGaussian => Some(head("policy/scale")?),
+            PolicyKind::UnitVector | PolicyKind::UnitGaussian => None,
+        };
+        let (kind, dimensions) = (settings.kind, dimensions.clone());
+        Ok(Self { features, dimensions, trunk, kind, mean, scale })
+    }
+
+    /// The coordinates of a whole goal state that the policy sees.
+    pub fn goal(&self, goal: &Var<B>) -> Result<Var<B>> {
+        goal.slice_columns(self.dimensions.goal_columns())
+    }
+
+    /// The distribution of actions at `state [n, state]` for the goal coordinates `goal [n, goal]`.
+    pub fn forward(&self, state: &Var<B>, goal: &Var<B>) -> Result<ActionDistribution<B>> {
+        let (state, goal) = (self.features.state(state)?, self.features.coordinates(goal)?);
+        let hidden = self.trunk.forward(&Var::concat_columns(&[&state, &goal])?)?;
+        let mean = self.mean.forward(&hidden)?;
+        let shape = match (self.kind, &self.scale) {
+            (_, Some(scale)) => {
+                let scale = scale.forward(&hidden)?.softplus()?.affine(1.0, SMALLEST_SCALE)?;
+                Shape::TanhGaussian { scale }
+            }
+            (PolicyKind::UnitGaussian, None) => Shape::UnitGaussian,
+            (_, None) => Shape::UnitVector,
+        };
+        Ok(ActionDistribution { mean, shape })
+    }
+}
+
+/// The distribution of actions at each row.
+pub struct ActionDistribution<B: Backend> {
+    mean: Var<B>,
+    shape: Shape<B>,
+}
+
+/// What a [`PolicyKind`] needs beside the mean.
+enum Shape<B: Backend> {
+    TanhGaussian { scale: Var<B> },
+    UnitVector,
+    UnitGaussian,
+}
+
+impl<B: Backend> ActionDistribution<B> {
+    /// The action used in evaluation: `tanh(mean)`, the direction, or the mean cut to `[-1, 1]`.
+    pub fn mode(&self) -> Result<Var<B>> {
+        match self.shape {
+            Shape::TanhGaussian { .. } => self.mean.tanh(),
+            Shape::UnitVector => self.mean.l2_normalize(LENGTH_EPSILON),
+            Shape::UnitGaussian => self.mean.clamp(-1.0, 1.0),
+        }
+    }
+
+    /// An action drawn from the numbers of `stream`, differentiable in the policy; the mode if the policy is deterministic.
+    pub fn sample(&self, stream: u32) -> Result<Var<B>> {
+        let noise = || Var::normal(self.mean.backend(), self.mean.shape(), stream);
+        match &self.shape {
+            Shape::TanhGaussian { scale } => self.mean.add(&scale.mul(&noise()?)?)?.tanh(),
+            Shape::UnitVector => self.mode(),
+            Shape::UnitGaussian => self.mean.add(&noise()?)?.clamp(-1.0, 1.0),
+        }
+    }
+
+    /// Log-density of `action`, summed over columns, `[n, 1]`; an error if the policy is deterministic.
+    ///
+    /// Near the bounds the density of a squashed normal is so steep that rounding of the action decides it. Beyond `|a| = 0.999` it is
+    /// therefore the mean density of that whole tail, see [`Backend::tanh_normal_log_density`].
+    pub fn log_density(&self, action: &Var<B>) -> Result<Var<B>> {
+        match &self.shape {
+            Shape::TanhGaussian { scale } => self.mean.tanh_normal_log_density(scale, action),
+            Shape::UnitGaussian => {
+                let squares = self.mean.sub(action)?.square()?.sum(Over::Columns)?;
+                let constant = 0.5 * action.columns() as f32 * std::f32::consts::TAU.ln();
+                squares.affine(-0.5, -constant)
+            }
+            Shape::UnitVector => Err(Error::Setting {
+                setting: "behaviour_cloning",
+                expected: "a squared error where the policy has no density",
+                found: "log-density of a unit-vector policy".to_string(),
+            }),
+        }
+    }
+}
