@@ -67,17 +67,7 @@ impl<E: Float> WithSimd for SortPanel<'_, E> {
             }
             let value = E::as_vectors_mut::<S>(&mut values).0;
             let index = E::as_vectors_mut::<S>(&mut indices).0;
-            for &(a, b) in self.network {
-                let swap = E::exceeds(simd, value[a], value[b]);
-                (value[a], value[b]) = (
-                    E::select(simd, swap, value[b], value[a]),
-                    E::select(simd, swap, value[a], value[b]),
-                );
-                (index[a], index[b]) = (
-                    E::select(simd, swap, index[b], index[a]),
-                    E::select(simd, swap, index[a], index[b]),
-                );
-            }
+            sort::<E, S, 1>(simd, self.network, value, [index]);
             let rows = self.index.chunks_exact_mut(self.width);
             for (lane, (index, value)) in
                 rows.zip(self.value.chunks_exact_mut(self.width)).enumerate()
@@ -91,8 +81,38 @@ impl<E: Float> WithSimd for SortPanel<'_, E> {
     }
 }
 
+/// Sorts `key` and moves the elements of `others` along, each lane by itself.
+#[inline(always)]
+pub(super) fn sort<E: Float, S: Simd, const OTHERS: usize>(
+    simd: S,
+    network: &[(usize, usize)],
+    key: &mut [E::Vector<S>],
+    mut others: [&mut [E::Vector<S>]; OTHERS],
+) {
+    for &(a, b) in network {
+        let swap = E::exceeds(simd, key[a], key[b]);
+        exchange::<E, S>(simd, swap, key, a, b);
+        for other in &mut others {
+            exchange::<E, S>(simd, swap, other, a, b);
+        }
+    }
+}
+
+#[inline(always)]
+fn exchange<E: Float, S: Simd>(
+    simd: S,
+    swap: E::Mask<S>,
+    values: &mut [E::Vector<S>],
+    a: usize,
+    b: usize,
+) {
+    let (first, second) = (values[a], values[b]);
+    values[a] = E::select(simd, swap, second, first);
+    values[b] = E::select(simd, swap, first, second);
+}
+
 /// Batcher's odd-even merge sort as a list of compare-and-exchange steps for `size` elements.
-fn network(size: usize) -> Vec<(usize, usize)> {
+pub(super) fn network(size: usize) -> Vec<(usize, usize)> {
     let mut steps = Vec::new();
     let mut run = 1;
     while run < size {

@@ -1,15 +1,13 @@
-//! Distances between the rows of `x` and the same rows of `y`.
+//! Distances between the rows of `x` and the same rows of `y`, a register of rows at a time.
 
-use pulp::Scalar;
+use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
-use super::order::Order;
-use super::sweep::{union_backward, union_length};
+use super::order::{network, sort};
+use super::sweep::{Reduced, union_backward, union_length};
 use super::{Groups, saturate};
+use crate::panels::{MOST_LANES, RowPanels, lanes};
 use crate::{Float, Rows};
-
-/// Rows that one task takes.
-const BLOCK: usize = 16;
 
 /// Writes `distances[i] = d(x_i, y_i)`.
 pub(crate) fn rowwise<E: Float>(
@@ -18,17 +16,16 @@ pub(crate) fn rowwise<E: Float>(
     y: Rows<'_, E>,
     distances: &mut [E],
 ) {
-    let order = &Order::new(groups, x);
-    distances.par_chunks_mut(BLOCK).enumerate().for_each(|(block, distances)| {
-        for (i, distance) in distances.iter_mut().enumerate() {
-            let lengths = measure(groups, order, block * BLOCK + i, y);
-            *distance = groups.reduce(lengths.total, lengths.maximum);
-        }
+    let network = &network(groups.size);
+    let (x, y) = (RowPanels::pack(x), RowPanels::pack(y));
+    let panels: Vec<(&[E], &[E])> = x.iter().zip(y.iter()).map(|(x, y)| (x.1, y.1)).collect();
+    distances.par_chunks_mut(lanes::<E>()).zip(panels).for_each(|(distances, (x, y))| {
+        Arch::new().dispatch(Forward { groups, network, x, y, distances });
     });
 }
 
-/// Adds the gradients of `sum_i grad_i d(x_i, y_i)` to `grad_x` and `grad_y`; returns the gradient of the
-/// logit.
+/// Adds the gradients of `sum_i grad_i d(x_i, y_i)` to `grad_x` and `grad_y`; returns the gradient of
+/// the logit.
 pub(crate) fn rowwise_backward<E: Float>(
     groups: Groups,
     x: Rows<'_, E>,
@@ -37,77 +34,153 @@ pub(crate) fn rowwise_backward<E: Float>(
     grad_x: &mut [E],
     grad_y: &mut [E],
 ) -> E {
-    let order = &Order::new(groups, x);
-    let (chunk, width) = (BLOCK * x.columns(), x.columns());
-    let blocks = grad.par_chunks(BLOCK).zip(grad_x.par_chunks_mut(chunk));
-    let logits: Vec<f64> = blocks
-        .zip(grad_y.par_chunks_mut(chunk))
-        .enumerate()
-        .map(|(block, ((grad, grad_x), grad_y))| {
-            let rows = grad_x.chunks_exact_mut(width).zip(grad_y.chunks_exact_mut(width));
-            let mut logit = 0.0;
-            for ((i, &grad), gradients) in grad.iter().enumerate().zip(rows) {
-                logit += backward(groups, order, block * BLOCK + i, y, grad, gradients);
-            }
-            logit
+    let network = &network(groups.size);
+    let (rows, chunk) = (lanes::<E>(), lanes::<E>() * x.columns());
+    let (x, y) = (RowPanels::pack(x), RowPanels::pack(y));
+    let panels: Vec<(&[E], &[E])> = x.iter().zip(y.iter()).map(|(x, y)| (x.1, y.1)).collect();
+    let gradients = grad_x.par_chunks_mut(chunk).zip(grad_y.par_chunks_mut(chunk));
+    let logits: Vec<f64> = grad
+        .par_chunks(rows)
+        .zip(panels)
+        .zip(gradients)
+        .map(|((grad, (x, y)), (grad_x, grad_y))| {
+            Arch::new().dispatch(Backward { groups, network, x, y, grad, grad_x, grad_y })
         })
         .collect();
     saturate(logits.into_iter().sum())
 }
 
-/// The lengths of all groups of one pair of points, reduced.
-struct Lengths<E> {
-    total: E,
-    maximum: E,
-    /// The first group that attains the maximum.
-    arg: usize,
-}
-
-fn measure<E: Float>(groups: Groups, order: &Order<E>, row: usize, y: Rows<'_, E>) -> Lengths<E> {
-    let mut lengths = Lengths { total: E::ZERO, maximum: E::NEG_INFINITY, arg: 0 };
-    for (group, right) in y.row(row).chunks_exact(groups.size).enumerate() {
-        let right = E::as_vectors::<Scalar>(right).0;
-        let length = union_length::<E, Scalar>(Scalar, order.group(row, group), right);
-        let length = E::sum(Scalar, length);
-        lengths.total += length;
-        if length > lengths.maximum {
-            (lengths.maximum, lengths.arg) = (length, group);
-        }
-    }
-    lengths
-}
-
-/// Adds to the gradients of one row; returns the gradient of the logit.
-fn backward<E: Float>(
+struct Forward<'a, E> {
     groups: Groups,
-    order: &Order<E>,
-    row: usize,
-    y: Rows<'_, E>,
-    grad: E,
-    (grad_x, grad_y): (&mut [E], &mut [E]),
-) -> f64 {
-    let lengths = measure(groups, order, row, y);
-    let (total_weight, maximum_weight) = groups.weights();
-    let mut reach = vec![E::ZERO; groups.size];
-    let mut grad_left = vec![E::ZERO; groups.size];
-    for group in 0..groups.count {
-        let maximum_weight = if group == lengths.arg { maximum_weight } else { 0.0 };
-        let weight = grad * (E::from_f64(total_weight) + E::from_f64(maximum_weight));
-        let range = group * groups.size..(group + 1) * groups.size;
-        let (index, left) = order.group(row, group);
-        grad_left.fill(E::ZERO);
-        union_backward::<E, Scalar>(
-            Scalar,
-            (index, left),
-            E::as_vectors::<Scalar>(&y.row(row)[range.clone()]).0,
-            E::splat(Scalar, weight),
-            E::as_vectors_mut::<Scalar>(&mut reach).0,
-            E::as_vectors_mut::<Scalar>(&mut grad_left).0,
-            E::as_vectors_mut::<Scalar>(&mut grad_y[range.clone()]).0,
-        );
-        for (&i, &part) in index.iter().zip(&grad_left) {
-            grad_x[range.start + i as usize] += part;
+    network: &'a [(usize, usize)],
+    x: &'a [E],
+    y: &'a [E],
+    distances: &'a mut [E],
+}
+
+impl<E: Float> WithSimd for Forward<'_, E> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let mut sorted = Sorted::<E, S>::new(simd, self.groups, self.network);
+        let reduced = sorted.reduce(simd, self.x, self.y);
+        let lengths = values::<E, S>(simd, reduced.total, reduced.maximum);
+        for (distance, (total, maximum)) in self.distances.iter_mut().zip(lengths) {
+            *distance = self.groups.reduce(total, maximum);
         }
     }
-    grad.to_f64() * groups.logit_slope(lengths.total, lengths.maximum)
+}
+
+struct Backward<'a, E> {
+    groups: Groups,
+    network: &'a [(usize, usize)],
+    x: &'a [E],
+    y: &'a [E],
+    grad: &'a [E],
+    grad_x: &'a mut [E],
+    grad_y: &'a mut [E],
+}
+
+impl<E: Float> WithSimd for Backward<'_, E> {
+    type Output = f64;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) -> f64 {
+        let (size, lanes) = (self.groups.size, E::lanes::<S>());
+        let width = self.groups.count * size;
+        let mut sorted = Sorted::<E, S>::new(simd, self.groups, self.network);
+        let reduced = sorted.reduce(simd, self.x, self.y);
+        let (total_weight, maximum_weight) = self.groups.weights();
+        let total_weight = E::splat(simd, E::from_f64(total_weight));
+        let both = E::plus(simd, total_weight, E::splat(simd, E::from_f64(maximum_weight)));
+        let grad = E::load(simd, self.grad);
+        let mut parts = vec![E::ZERO; 3 * size * lanes];
+        let zero = E::splat(simd, E::ZERO);
+        let mut reaches = vec![zero; size];
+        for group in 0..self.groups.count {
+            sorted.sort(simd, self.x, self.y, group);
+            let largest = E::equals(simd, reduced.arg, E::splat(simd, E::from_index(group)));
+            let weight = E::times(simd, grad, E::select(simd, largest, both, total_weight));
+            let intervals = sorted.x.iter().copied().zip(sorted.y.iter().copied());
+            let slots = E::as_vectors_mut::<S>(&mut parts).0;
+            union_backward::<E, S>(
+                simd,
+                intervals,
+                weight,
+                &mut reaches,
+                #[inline(always)]
+                |i, counts, starts, ends| {
+                    slots[3 * i] = sorted.index[i];
+                    slots[3 * i + 1] = E::select(simd, counts, starts, zero);
+                    slots[3 * i + 2] = E::select(simd, counts, ends, zero);
+                },
+            );
+            for lane in 0..self.grad.len() {
+                let start = lane * width + group * size;
+                for part in parts.chunks_exact(3 * lanes) {
+                    let feature = start + part[lane].to_index();
+                    self.grad_x[feature] -= part[lanes + lane];
+                    self.grad_y[feature] += part[2 * lanes + lane];
+                }
+            }
+        }
+        let lengths = values::<E, S>(simd, reduced.total, reduced.maximum).zip(self.grad);
+        lengths.map(|((t, m), g)| g.to_f64() * self.groups.logit_slope(t, m)).sum()
+    }
+}
+
+/// Two registers, lane by lane.
+#[inline(always)]
+fn values<E: Float, S: Simd>(
+    simd: S,
+    a: E::Vector<S>,
+    b: E::Vector<S>,
+) -> impl Iterator<Item = (E, E)> {
+    let mut lanes = ([E::ZERO; MOST_LANES], [E::ZERO; MOST_LANES]);
+    E::store(simd, &mut lanes.0, a);
+    E::store(simd, &mut lanes.1, b);
+    lanes.0.into_iter().zip(lanes.1).take(E::lanes::<S>())
+}
+
+/// One group of a panel of rows, its intervals in ascending order of their left ends.
+struct Sorted<'a, E: Float, S: Simd> {
+    groups: Groups,
+    network: &'a [(usize, usize)],
+    x: Vec<E::Vector<S>>,
+    y: Vec<E::Vector<S>>,
+    index: Vec<E::Vector<S>>,
+}
+
+impl<'a, E: Float, S: Simd> Sorted<'a, E, S> {
+    #[inline(always)]
+    fn new(simd: S, groups: Groups, network: &'a [(usize, usize)]) -> Self {
+        let empty = vec![E::splat(simd, E::ZERO); groups.size];
+        Self { groups, network, x: empty.clone(), y: empty.clone(), index: empty }
+    }
+
+    #[inline(always)]
+    fn sort(&mut self, simd: S, x: &[E], y: &[E], group: usize) {
+        let range = group * self.groups.size..(group + 1) * self.groups.size;
+        self.x.copy_from_slice(&E::as_vectors::<S>(x).0[range.clone()]);
+        self.y.copy_from_slice(&E::as_vectors::<S>(y).0[range]);
+        for (i, slot) in self.index.iter_mut().enumerate() {
+            *slot = E::splat(simd, E::from_index(i));
+        }
+        let others = [&mut self.y[..], &mut self.index[..]];
+        sort::<E, S, 2>(simd, self.network, &mut self.x, others);
+    }
+
+    /// The lengths of all groups, reduced.
+    #[inline(always)]
+    fn reduce(&mut self, simd: S, x: &[E], y: &[E]) -> Reduced<E, S> {
+        let mut reduced = Reduced::new(simd);
+        for group in 0..self.groups.count {
+            self.sort(simd, x, y, group);
+            let intervals = self.x.iter().zip(&self.y).map(|(&x, &y)| (x, [y]));
+            let [length] = union_length::<E, S, 1>(simd, intervals);
+            reduced.push(simd, group, length);
+        }
+        reduced
+    }
 }

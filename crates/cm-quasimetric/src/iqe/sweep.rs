@@ -1,104 +1,86 @@
-//! The length of a union of intervals, and its gradient, for a register of right ends at once.
+//! The length of a union of intervals, and its gradient, for `P` registers of unions at once.
 //!
-//! With the left ends ascending, the sweep remembers how far right it has reached:
-//! `length += relu(y_i - max(x_i, reach)); reach = max(reach, y_i)`.
+//! A sweep is a chain of dependent steps; several of them side by side keep the processor busy.
+//!
+//! With the left ends ascending, the sweep remembers how far right the union reaches:
+//! `start = max(reach, x_i); reach = max(start, y_i); length += reach - start`.
 
 use pulp::Simd;
 
 use crate::Float;
 
-/// The length of the union of the intervals `[x_i, y_i]`.
-///
-/// `left` are the left ends in ascending order, `index` where each stands in `right`.
+/// The lengths of the unions of the intervals `[x_i, y_i]`, which come in ascending order of `x_i`.
 #[inline(always)]
-pub(super) fn union_length<E: Float, S: Simd>(
+pub(super) fn union_length<E: Float, S: Simd, const P: usize>(
     simd: S,
-    (index, left): (&[u32], &[E]),
-    right: &[E::Vector<S>],
-) -> E::Vector<S> {
-    // A length the compiler knows lets it unroll the sweep.
-    match right.len() {
-        8 => sweep::<E, S>(simd, (&index[..8], &left[..8]), &right[..8]),
-        _ => sweep::<E, S>(simd, (index, left), right),
-    }
-}
-
-#[inline(always)]
-fn sweep<E: Float, S: Simd>(
-    simd: S,
-    (index, left): (&[u32], &[E]),
-    right: &[E::Vector<S>],
-) -> E::Vector<S> {
-    let zero = E::splat(simd, E::ZERO);
-    let mut reach = E::splat(simd, E::NEG_INFINITY);
-    let mut length = zero;
-    for (&i, &x) in index.iter().zip(left) {
-        let y = right[i as usize];
-        let start = E::larger(simd, E::splat(simd, x), reach);
-        length = E::plus(simd, length, E::larger(simd, E::minus(simd, y, start), zero));
-        reach = E::larger(simd, y, reach);
+    intervals: impl Iterator<Item = (E::Vector<S>, [E::Vector<S>; P])>,
+) -> [E::Vector<S>; P] {
+    let mut reach = [E::splat(simd, E::NEG_INFINITY); P];
+    let mut length = [E::splat(simd, E::ZERO); P];
+    for (x, y) in intervals {
+        for p in 0..P {
+            let start = E::larger(simd, x, reach[p]);
+            reach[p] = E::larger(simd, y[p], start);
+            length[p] = E::plus(simd, length[p], E::minus(simd, reach[p], start));
+        }
     }
     length
 }
 
-/// Adds the gradient of `weight * union_length` to `grad_left` (in ascending order, like `left`) and
-/// `grad_right` (like `right`). `reach` is scratch of the group's size.
+/// The gradient of `weight * union_length` for one register of unions: calls
+/// `add(i, counts, starts, ends)` for each interval. Where it `counts`, its left end's gradient is
+/// `-starts`, its right end's is `ends`. `reaches` is scratch, one register per interval.
 ///
-/// Every connected piece of the union ends at one interval's right end (+1) and starts at one
-/// interval's left end (-1). Empty intervals have no gradient; intervals that only touch count as
-/// separate pieces.
+/// Every connected piece of the union starts at one interval's left end and ends at one interval's
+/// right end. Empty and hidden intervals do not count; intervals that only touch are separate pieces.
 #[inline(always)]
 pub(super) fn union_backward<E: Float, S: Simd>(
     simd: S,
-    (index, left): (&[u32], &[E]),
-    right: &[E::Vector<S>],
+    intervals: impl DoubleEndedIterator<Item = (E::Vector<S>, E::Vector<S>)> + ExactSizeIterator + Clone,
     weight: E::Vector<S>,
-    reach: &mut [E::Vector<S>],
-    grad_left: &mut [E::Vector<S>],
-    grad_right: &mut [E::Vector<S>],
+    reaches: &mut [E::Vector<S>],
+    mut add: impl FnMut(usize, E::Mask<S>, E::Vector<S>, E::Vector<S>),
 ) {
-    match right.len() {
-        8 => sweep_backward::<E, S>(
-            simd,
-            (&index[..8], &left[..8]),
-            &right[..8],
-            weight,
-            &mut [weight; 8],
-            &mut grad_left[..8],
-            &mut grad_right[..8],
-        ),
-        _ => {
-            sweep_backward::<E, S>(simd, (index, left), right, weight, reach, grad_left, grad_right)
-        }
+    let mut reach = E::splat(simd, E::NEG_INFINITY);
+    for ((_, y), before) in intervals.clone().zip(reaches.iter_mut()) {
+        *before = reach;
+        reach = E::larger(simd, y, reach);
+    }
+    // Going back, `ends` is the weight if the next interval starts a new piece, else 0.
+    let zero = E::splat(simd, E::ZERO);
+    let mut ends = weight;
+    for (i, (x, y)) in intervals.enumerate().rev() {
+        let before = reaches[i];
+        let counts = E::exceeds(simd, y, E::larger(simd, x, before));
+        let starts = E::select(simd, E::exceeds(simd, before, x), zero, weight);
+        add(i, counts, starts, ends);
+        ends = E::select(simd, counts, starts, ends);
     }
 }
 
-#[inline(always)]
-fn sweep_backward<E: Float, S: Simd>(
-    simd: S,
-    (index, left): (&[u32], &[E]),
-    right: &[E::Vector<S>],
-    weight: E::Vector<S>,
-    reach: &mut [E::Vector<S>],
-    grad_left: &mut [E::Vector<S>],
-    grad_right: &mut [E::Vector<S>],
-) {
-    let zero = E::splat(simd, E::ZERO);
-    let mut before = E::splat(simd, E::NEG_INFINITY);
-    for (&i, reach) in index.iter().zip(reach.iter_mut()) {
-        *reach = before;
-        before = E::larger(simd, right[i as usize], before);
+/// The lengths of all groups, reduced, for a register of pairs.
+#[derive(Clone, Copy)]
+pub(super) struct Reduced<E: Float, S: Simd> {
+    pub(super) total: E::Vector<S>,
+    pub(super) maximum: E::Vector<S>,
+    /// The first group that attains the maximum, in the form of
+    /// [`from_index`](crate::float::Lanes::from_index).
+    pub(super) arg: E::Vector<S>,
+}
+
+impl<E: Float, S: Simd> Reduced<E, S> {
+    #[inline(always)]
+    pub(super) fn new(simd: S) -> Self {
+        let zero = E::splat(simd, E::ZERO);
+        Self { total: zero, maximum: E::splat(simd, E::NEG_INFINITY), arg: zero }
     }
-    // Going back, `ends` is the weight if the next interval starts a new piece, else 0.
-    let mut ends = weight;
-    let sorted = index.iter().zip(left).zip(reach.iter()).zip(grad_left.iter_mut());
-    for (((&i, &x), &before), grad_left) in sorted.rev() {
-        let (x, y, grad_right) =
-            (E::splat(simd, x), right[i as usize], &mut grad_right[i as usize]);
-        let counts = E::exceeds(simd, y, E::larger(simd, x, before));
-        let starts = E::select(simd, E::exceeds(simd, before, x), zero, weight);
-        *grad_right = E::plus(simd, *grad_right, E::select(simd, counts, ends, zero));
-        *grad_left = E::minus(simd, *grad_left, E::select(simd, counts, starts, zero));
-        ends = E::select(simd, counts, starts, ends);
+
+    /// Takes in the length of the next group.
+    #[inline(always)]
+    pub(super) fn push(&mut self, simd: S, group: usize, length: E::Vector<S>) {
+        let larger = E::exceeds(simd, length, self.maximum);
+        self.total = E::plus(simd, self.total, length);
+        self.maximum = E::larger(simd, length, self.maximum);
+        self.arg = E::select(simd, larger, E::splat(simd, E::from_index(group)), self.arg);
     }
 }

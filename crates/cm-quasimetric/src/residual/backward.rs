@@ -9,10 +9,10 @@ use std::ops::Range;
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
-use super::norm::{MOST_LANES, all_regular, careful_unit, is_regular, norms};
+use super::norm::{all_regular, careful_unit, is_regular, norms};
 use super::weighted::{Layout, WeightedDifferences};
 use super::{BLOCK, Split, tiles};
-use crate::panels::{Aligned, FeaturePanels, RowPanels};
+use crate::panels::{Aligned, FeaturePanels, MOST_LANES, RowPanels};
 use crate::{Float, Rows};
 
 /// Adds the gradients of `sum_ij grad_ij d(x_i, y_j)` to `grad_x` and `grad_y`.

@@ -4,9 +4,7 @@ use pulp::Simd;
 
 use super::{Split, tiles};
 use crate::Float;
-
-/// No register has more elements than this.
-pub(super) const MOST_LANES: usize = 16;
+use crate::panels::MOST_LANES;
 
 /// Whether a plain sum of squares can be trusted; otherwise [`careful_norm`] must be asked.
 #[inline(always)]

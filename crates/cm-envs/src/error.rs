@@ -1,0 +1,155 @@
+//! The one error type of this crate.
+
+use std::path::PathBuf;
+
+/// What can go wrong when a process is described, read, solved or drawn.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The discount is not a number strictly between 0 and 1.
+    #[error("discount: expected a number strictly between 0 and 1, found {found}")]
+    Discount {
+        /// The value given.
+        found: f64,
+    },
+    /// A process or a policy without states or without actions.
+    #[error("{what}: expected at least 1, found 0")]
+    Empty {
+        /// `states` or `actions`.
+        what: &'static str,
+    },
+    /// More states or transitions than the 32-bit indices can name.
+    #[error("{what}: expected at most {limit}, found {found}")]
+    TooMany {
+        /// What there is too much of.
+        what: &'static str,
+        /// The largest number allowed.
+        limit: usize,
+        /// The number given.
+        found: usize,
+    },
+    /// A state or an action that does not exist.
+    #[error("{what}: expected an index below {limit}, found {found}")]
+    Index {
+        /// The argument or key that holds the index.
+        what: String,
+        /// The number of things that can be named.
+        limit: usize,
+        /// The index given.
+        found: usize,
+    },
+    /// A number to draw that is negative or NaN.
+    #[error("{what}: expected a number that is not negative, found {found}")]
+    Value {
+        /// The argument or key.
+        what: String,
+        /// The value given.
+        found: f64,
+    },
+    /// A probability that is negative, above 1, infinite or NaN.
+    #[error("{what}: expected a probability in [0, 1], found {found}")]
+    Probability {
+        /// The row, argument or key that holds the probability.
+        what: String,
+        /// The value given.
+        found: f64,
+    },
+    /// Probabilities that do not sum to 1.
+    #[error("{what}: expected probabilities that sum to 1 (within {tolerance:e}), found {found}")]
+    NotADistribution {
+        /// The row, argument or key that holds the probabilities.
+        what: String,
+        /// How far from 1 a sum may be.
+        tolerance: f64,
+        /// The sum.
+        found: f64,
+    },
+    /// A table of another length than the process asks for.
+    #[error("{what}: expected {expected} entries, found {found}")]
+    Length {
+        /// The argument or key.
+        what: String,
+        /// The length asked for.
+        expected: usize,
+        /// The length given.
+        found: usize,
+    },
+    /// A row of a process that is described twice.
+    #[error("{row}: expected one description, found two")]
+    Twice {
+        /// The state, and the action of a controlled process.
+        row: String,
+    },
+    /// A grid that cannot be read.
+    #[error("grid, line {line}, column {column}: {reason}")]
+    Grid {
+        /// Line of the layout, from 1.
+        line: usize,
+        /// Column of the layout, from 1.
+        column: usize,
+        /// What was expected and what was found.
+        reason: String,
+    },
+    /// A rule of a grid that cannot be applied.
+    #[error("grid, {key}: {reason}")]
+    GridRule {
+        /// The key of the rule.
+        key: String,
+        /// What was expected and what was found.
+        reason: String,
+    },
+    /// The iteration towards one goal stalled before it reached its tolerance.
+    #[error(
+        "goal {goal}: expected to converge, found a residual of {found:e} after {rounds} rounds"
+    )]
+    NotConverged {
+        /// The goal state.
+        goal: usize,
+        /// The largest residual of a distance.
+        found: f64,
+        /// Rounds of policy iteration done.
+        rounds: usize,
+    },
+    /// A file that cannot be read or written.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+    /// A file whose content does not describe what was asked for.
+    #[error("{}: {reason}", path.display())]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// The place, the key, the expected and the found.
+        reason: String,
+    },
+    /// A picture that cannot be drawn.
+    #[error("{}: {reason}", path.display())]
+    Picture {
+        /// The file it was for.
+        path: PathBuf,
+        /// What was expected and what was found.
+        reason: String,
+    },
+}
+
+/// `Ok` when `found` names one of `limit` things.
+pub(crate) fn check_index(
+    what: impl FnOnce() -> String,
+    found: usize,
+    limit: usize,
+) -> Result<(), Error> {
+    if found < limit { Ok(()) } else { Err(Error::Index { what: what(), limit, found }) }
+}
+
+/// `Ok` when `found` is a number in `[0, 1]`.
+pub(crate) fn check_probability(what: impl FnOnce() -> String, found: f64) -> Result<(), Error> {
+    if (0.0..=1.0).contains(&found) {
+        Ok(())
+    } else {
+        Err(Error::Probability { what: what(), found })
+    }
+}
