@@ -1,7 +1,5 @@
 //! Copies rows out of matrices at memory speed.
 
-use std::ops::Range;
-
 use crate::Matrix;
 use crate::batch::BatchMut;
 
@@ -40,37 +38,25 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Brings what `rows` of the batch will need into the cache.
+/// Brings what row `row` of the batch will need into the cache.
 #[inline]
-pub(crate) fn prefetch_rows(
-    observations: Rows,
-    actions: Rows,
-    batch: &BatchMut,
-    rows: Range<usize>,
-) {
-    for (&step, &goal) in batch.steps[rows.clone()].iter().zip(&batch.goal_steps[rows]) {
-        observations.prefetch(step, step + 2);
-        observations.prefetch(goal, goal + 1);
-        actions.prefetch(step, step + 1);
-        actions.prefetch(goal, goal + 1);
-    }
+pub(crate) fn prefetch_row(observations: Rows, actions: Rows, batch: &BatchMut, row: usize) {
+    let (step, goal) = (batch.steps[row], batch.goal_steps[row]);
+    observations.prefetch(step, step + 2);
+    observations.prefetch(goal, goal + 1);
+    actions.prefetch(step, step + 1);
+    actions.prefetch(goal, goal + 1);
 }
 
-/// Copies what `batch.steps` and `batch.goal_steps` name in `rows`.
-pub(crate) fn copy_rows(
-    observations: Rows,
-    actions: Rows,
-    batch: &mut BatchMut,
-    rows: Range<usize>,
-) {
-    for row in rows {
-        let (step, goal) = (batch.steps[row], batch.goal_steps[row]);
-        observations.copy(step, batch.observations, row);
-        observations.copy(step + 1, batch.next_observations, row);
-        actions.copy(step, batch.actions, row);
-        observations.copy(goal, batch.goals, row);
-        actions.copy(goal, batch.goal_actions, row);
-    }
+/// Copies the rows that `batch.steps[row]` and `batch.goal_steps[row]` name.
+#[inline]
+pub(crate) fn copy_row(observations: Rows, actions: Rows, batch: &mut BatchMut, row: usize) {
+    let (step, goal) = (batch.steps[row], batch.goal_steps[row]);
+    observations.copy(step, batch.observations, row);
+    observations.copy(step + 1, batch.next_observations, row);
+    actions.copy(step, batch.actions, row);
+    observations.copy(goal, batch.goals, row);
+    actions.copy(goal, batch.goal_actions, row);
 }
 
 /// Numbers in a cache line.
