@@ -5,7 +5,7 @@ pub mod heads;
 pub mod info_nce;
 mod ratio;
 
-pub use ratio::compare;
+pub use ratio::{best_of, compare};
 
 /// `length` numbers in [-1, 1), the same at every run.
 ///

@@ -24,6 +24,12 @@ pub fn compare(what: &str, mut ours: impl FnMut(), mut baseline: impl FnMut()) {
     );
 }
 
+/// The shortest of several runs, after one that is not counted.
+pub fn best_of(runs: usize, mut f: impl FnMut()) -> Duration {
+    f();
+    (0..runs).map(|_| time(&mut f)).min().unwrap_or_default()
+}
+
 fn time(f: &mut impl FnMut()) -> Duration {
     let start = Instant::now();
     f();

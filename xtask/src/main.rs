@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod dataset;
 mod test;
 
 /// Tests, data sets, reproductions and benchmarks of this workspace.
@@ -16,12 +17,15 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// List, download, verify, convert and inspect data sets.
+    Dataset(dataset::Arguments),
     /// Check format, lints, tests, doc tests and documentation, cheapest first.
     Test(test::Arguments),
 }
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
+        Command::Dataset(arguments) => dataset::run(arguments),
         Command::Test(arguments) => test::run(&arguments),
     };
     match outcome {

@@ -5,6 +5,7 @@
 use std::ops::Range;
 
 use pulp::{Arch, Simd, WithSimd};
+use rayon::prelude::*;
 
 use crate::{Float, Rows};
 
@@ -37,14 +38,16 @@ impl<E: Float> RowPanels<E> {
         let (rows, features) = (matrix.rows(), matrix.columns());
         let lanes = lanes::<E>();
         let mut data = Aligned::zeros(rows.div_ceil(lanes) * features * lanes);
-        for (block, panel) in data.as_mut().chunks_exact_mut(features * lanes).enumerate() {
-            for lane in 0..lanes.min(rows - block * lanes) {
-                let row = matrix.row(block * lanes + lane);
-                for (slot, &value) in panel[lane..].iter_mut().step_by(lanes).zip(row) {
-                    *slot = value;
+        data.as_mut().par_chunks_exact_mut(features * lanes).enumerate().for_each(
+            |(block, panel)| {
+                for lane in 0..lanes.min(rows - block * lanes) {
+                    let row = matrix.row(block * lanes + lane);
+                    for (slot, &value) in panel[lane..].iter_mut().step_by(lanes).zip(row) {
+                        *slot = value;
+                    }
                 }
-            }
-        }
+            },
+        );
         Self { data, lanes, features, rows }
     }
 
@@ -77,13 +80,13 @@ impl<E: Float> FeaturePanels<E> {
     pub(crate) fn pack(matrix: Rows<'_, E>, range: Range<usize>) -> Self {
         let (rows, lanes) = (matrix.rows(), lanes::<E>());
         let mut data = Aligned::zeros(range.len().div_ceil(lanes) * rows * lanes);
-        for (block, panel) in data.as_mut().chunks_exact_mut(rows * lanes).enumerate() {
+        data.as_mut().par_chunks_exact_mut(rows * lanes).enumerate().for_each(|(block, panel)| {
             let first = range.start + block * lanes;
             let last = (first + lanes).min(range.end);
             for (row, slot) in panel.chunks_exact_mut(lanes).enumerate() {
                 slot[..last - first].copy_from_slice(&matrix.row(row)[first..last]);
             }
-        }
+        });
         Self { data, lanes, rows, range }
     }
 

@@ -51,26 +51,29 @@ pub(crate) fn pairwise_backward<E: Float>(
         })
         .collect();
 
-    let (width, size) = (x.columns(), groups.size);
-    let lanes = crate::panels::lanes::<E>();
-    for ((group, blocks), gradient) in tasks.into_iter().zip(gradients) {
-        let features = group * size..(group + 1) * size;
-        for (out, part) in grad_x.chunks_exact_mut(width).zip(gradient.x.chunks_exact(size)) {
-            for (out, &part) in out[features.clone()].iter_mut().zip(part) {
+    let (width, size, lanes) = (x.columns(), groups.size, crate::panels::lanes::<E>());
+    grad_x.par_chunks_mut(width).enumerate().for_each(|(row, out)| {
+        for ((group, _), gradient) in tasks.iter().zip(&gradients) {
+            let part = &gradient.x[row * size..][..size];
+            for (out, &part) in out[group * size..].iter_mut().zip(part) {
                 *out += part;
             }
         }
-        let out = &mut grad_y[blocks.start * lanes * width..];
-        let panels = gradient.y.chunks_exact(size * lanes);
-        for (out, panel) in out.chunks_mut(lanes * width).zip(panels) {
+    });
+    grad_y.par_chunks_mut(lanes * width).enumerate().for_each(|(block, out)| {
+        for ((group, blocks), gradient) in tasks.iter().zip(&gradients) {
+            if !blocks.contains(&block) {
+                continue;
+            }
+            let panel = &gradient.y[(block - blocks.start) * size * lanes..][..size * lanes];
             for (lane, out) in out.chunks_exact_mut(width).enumerate() {
                 let part = panel[lane..].iter().step_by(lanes);
-                for (out, &part) in out[features.clone()].iter_mut().zip(part) {
+                for (out, &part) in out[group * size..].iter_mut().zip(part) {
                     *out += part;
                 }
             }
         }
-    }
+    });
     saturate(upstream.logit)
 }
 
@@ -173,18 +176,19 @@ impl<E: Float> WithSimd for GroupBackward<'_, E> {
             .map(|(_, panel)| &E::as_vectors::<S>(panel).0[self.group * size..][..size])
             .collect();
         let zero = E::splat(simd, E::ZERO);
-        let group = E::splat(simd, E::from_index(self.group));
+        let number = E::splat(simd, E::from_index(self.group));
         let mut grad_x = vec![E::ZERO; self.rows * size];
         let mut grad_y = vec![E::ZERO; self.blocks.len() * size * lanes];
-        let mut reach = vec![zero; size];
+        let mut reaches = vec![zero; size];
         let mut grad_left = vec![zero; size];
         for (row, grad_x) in grad_x.chunks_exact_mut(size).enumerate() {
             let (index, left) = self.order.group(row, self.group);
             grad_left.fill(zero);
             let panels = E::as_vectors_mut::<S>(&mut grad_y).0.chunks_exact_mut(size);
             for (block, grad_y) in self.blocks.clone().zip(panels) {
-                let weight = self.upstream.weight(simd, row * count + block, group);
+                let weight = self.upstream.weight(simd, row * count + block, number);
                 let right = right[block];
+                // A size the compiler knows lets it unroll the sweep.
                 match size {
                     8 => backward::<E, S>(
                         simd,
@@ -198,7 +202,7 @@ impl<E: Float> WithSimd for GroupBackward<'_, E> {
                         simd,
                         (index, left, right),
                         weight,
-                        &mut reach,
+                        &mut reaches,
                         &mut grad_left,
                         grad_y,
                     ),
@@ -219,7 +223,7 @@ fn backward<E: Float, S: Simd>(
     simd: S,
     (index, left, right): (&[u32], &[E], &[E::Vector<S>]),
     weight: E::Vector<S>,
-    reach: &mut [E::Vector<S>],
+    reaches: &mut [E::Vector<S>],
     grad_left: &mut [E::Vector<S>],
     grad_right: &mut [E::Vector<S>],
 ) {
@@ -231,12 +235,12 @@ fn backward<E: Float, S: Simd>(
         simd,
         intervals,
         weight,
-        reach,
+        reaches,
         #[inline(always)]
-        |i, grad_x, grad_y| {
-            grad_left[i] = E::plus(simd, grad_left[i], grad_x);
-            let slot = &mut grad_right[index[i] as usize];
-            *slot = E::plus(simd, *slot, grad_y);
+        |i, counts, starts, ends| {
+            let (left, right) = (&mut grad_left[i], &mut grad_right[index[i] as usize]);
+            *left = E::select(simd, counts, E::minus(simd, *left, starts), *left);
+            *right = E::select(simd, counts, E::plus(simd, *right, ends), *right);
         },
     );
 }

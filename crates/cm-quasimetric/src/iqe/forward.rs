@@ -64,43 +64,68 @@ impl<E: Float> WithSimd for Lengths<'_, E> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
+    fn with_simd<S: Simd>(mut self, simd: S) {
+        let panels: Vec<&[E::Vector<S>]> =
+            self.panels.iter().map(|(_, panel)| E::as_vectors::<S>(panel).0).collect();
+        let (fours, rest) = panels.as_chunks::<4>();
+        for (block, &four) in fours.iter().enumerate() {
+            self.panels::<S, 4>(simd, 4 * block, four);
+        }
+        for (block, &one) in rest.iter().enumerate() {
+            self.panels::<S, 1>(simd, 4 * fours.len() + block, [one]);
+        }
+    }
+}
+
+impl<E: Float> Lengths<'_, E> {
+    /// All rows against `P` panels, of which the first is panel `first`.
+    #[inline(always)]
+    fn panels<S: Simd, const P: usize>(
+        &mut self,
+        simd: S,
+        first: usize,
+        panels: [&[E::Vector<S>]; P],
+    ) {
         let panels_per_row = self.panels.iter().len();
         let total = E::as_vectors_mut::<S>(self.reduced.total).0;
         let maximum = E::as_vectors_mut::<S>(self.reduced.maximum).0;
         let arg = E::as_vectors_mut::<S>(self.reduced.arg).0;
-        for (block, (_, panel)) in self.panels.iter().enumerate() {
-            let panel = E::as_vectors::<S>(panel).0;
-            for row in self.rows.clone() {
-                let mut reduced = Reduced::<E, S>::new(simd);
-                for (group, right) in panel.chunks_exact(self.groups.size).enumerate() {
-                    let (index, left) = self.order.group(row, group);
-                    // A size the compiler knows lets it unroll the sweep.
-                    let length = match self.groups.size {
-                        8 => length::<E, S>(simd, &index[..8], &left[..8], &right[..8]),
-                        _ => length::<E, S>(simd, index, left, right),
-                    };
+        let size = self.groups.size;
+        for row in self.rows.clone() {
+            let mut reduced = [Reduced::<E, S>::new(simd); P];
+            for group in 0..self.groups.count {
+                let (index, left) = self.order.group(row, group);
+                let right = panels.map(|panel| &panel[group * size..][..size]);
+                // A size the compiler knows lets it unroll the sweep.
+                let length = match size {
+                    8 => length::<E, S, P>(simd, &index[..8], &left[..8], right.map(|y| &y[..8])),
+                    _ => length::<E, S, P>(simd, index, left, right),
+                };
+                for (reduced, length) in reduced.iter_mut().zip(length) {
                     reduced.push(simd, group, length);
                 }
-                let place = (row - self.rows.start) * panels_per_row + block;
-                (total[place], maximum[place], arg[place]) =
-                    (reduced.total, reduced.maximum, reduced.arg);
+            }
+            let place = (row - self.rows.start) * panels_per_row + first;
+            for (p, reduced) in reduced.iter().enumerate() {
+                total[place + p] = reduced.total;
+                maximum[place + p] = reduced.maximum;
+                arg[place + p] = reduced.arg;
             }
         }
     }
 }
 
-/// The length of one group's union for a register of pairs that share the left ends.
+/// The length of one group's union for registers of pairs that share the left ends.
 #[inline(always)]
-fn length<E: Float, S: Simd>(
+fn length<E: Float, S: Simd, const P: usize>(
     simd: S,
     index: &[u32],
     left: &[E],
-    right: &[E::Vector<S>],
-) -> E::Vector<S> {
+    right: [&[E::Vector<S>]; P],
+) -> [E::Vector<S>; P] {
     let intervals = index.iter().zip(left).map(
         #[inline(always)]
-        |(&i, &x)| (E::splat(simd, x), right[i as usize]),
+        |(&i, &x)| (E::splat(simd, x), right.map(|right| right[i as usize])),
     );
-    union_length::<E, S>(simd, intervals)
+    union_length::<E, S, P>(simd, intervals)
 }

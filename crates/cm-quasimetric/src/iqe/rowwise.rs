@@ -96,7 +96,8 @@ impl<E: Float> WithSimd for Backward<'_, E> {
         let both = E::plus(simd, total_weight, E::splat(simd, E::from_f64(maximum_weight)));
         let grad = E::load(simd, self.grad);
         let mut parts = vec![E::ZERO; 3 * size * lanes];
-        let mut reach = vec![grad; size];
+        let zero = E::splat(simd, E::ZERO);
+        let mut reaches = vec![zero; size];
         for group in 0..self.groups.count {
             sorted.sort(simd, self.x, self.y, group);
             let largest = E::equals(simd, reduced.arg, E::splat(simd, E::from_index(group)));
@@ -107,18 +108,19 @@ impl<E: Float> WithSimd for Backward<'_, E> {
                 simd,
                 intervals,
                 weight,
-                &mut reach,
+                &mut reaches,
                 #[inline(always)]
-                |i, grad_x, grad_y| {
-                    (slots[3 * i], slots[3 * i + 1], slots[3 * i + 2]) =
-                        (sorted.index[i], grad_x, grad_y);
+                |i, counts, starts, ends| {
+                    slots[3 * i] = sorted.index[i];
+                    slots[3 * i + 1] = E::select(simd, counts, starts, zero);
+                    slots[3 * i + 2] = E::select(simd, counts, ends, zero);
                 },
             );
             for lane in 0..self.grad.len() {
                 let start = lane * width + group * size;
                 for part in parts.chunks_exact(3 * lanes) {
                     let feature = start + part[lane].to_index();
-                    self.grad_x[feature] += part[lanes + lane];
+                    self.grad_x[feature] -= part[lanes + lane];
                     self.grad_y[feature] += part[2 * lanes + lane];
                 }
             }
@@ -175,8 +177,9 @@ impl<'a, E: Float, S: Simd> Sorted<'a, E, S> {
         let mut reduced = Reduced::new(simd);
         for group in 0..self.groups.count {
             self.sort(simd, x, y, group);
-            let intervals = self.x.iter().copied().zip(self.y.iter().copied());
-            reduced.push(simd, group, union_length::<E, S>(simd, intervals));
+            let intervals = self.x.iter().zip(&self.y).map(|(&x, &y)| (x, [y]));
+            let [length] = union_length::<E, S, 1>(simd, intervals);
+            reduced.push(simd, group, length);
         }
         reduced
     }

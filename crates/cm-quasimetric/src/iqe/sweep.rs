@@ -1,62 +1,65 @@
-//! The length of a union of intervals, and its gradient, for a register of unions at once.
+//! The length of a union of intervals, and its gradient, for `P` registers of unions at once.
 //!
-//! With the left ends ascending, the sweep remembers how far right it has reached:
-//! `length += relu(y_i - max(x_i, reach)); reach = max(reach, y_i)`.
+//! A sweep is a chain of dependent steps; several of them side by side keep the processor busy.
+//!
+//! With the left ends ascending, the sweep remembers how far right the union reaches:
+//! `start = max(reach, x_i); reach = max(start, y_i); length += reach - start`.
 
 use pulp::Simd;
 
 use crate::Float;
 
-/// The length of the union of the intervals `(x_i, y_i)`, which come in ascending order of `x_i`.
+/// The lengths of the unions of the intervals `[x_i, y_i]`, which come in ascending order of `x_i`.
 #[inline(always)]
-pub(super) fn union_length<E: Float, S: Simd>(
+pub(super) fn union_length<E: Float, S: Simd, const P: usize>(
     simd: S,
-    intervals: impl Iterator<Item = (E::Vector<S>, E::Vector<S>)>,
-) -> E::Vector<S> {
-    let zero = E::splat(simd, E::ZERO);
-    let mut reach = E::splat(simd, E::NEG_INFINITY);
-    let mut length = zero;
+    intervals: impl Iterator<Item = (E::Vector<S>, [E::Vector<S>; P])>,
+) -> [E::Vector<S>; P] {
+    let mut reach = [E::splat(simd, E::NEG_INFINITY); P];
+    let mut length = [E::splat(simd, E::ZERO); P];
     for (x, y) in intervals {
-        let start = E::larger(simd, x, reach);
-        length = E::plus(simd, length, E::larger(simd, E::minus(simd, y, start), zero));
-        reach = E::larger(simd, y, reach);
+        for p in 0..P {
+            let start = E::larger(simd, x, reach[p]);
+            reach[p] = E::larger(simd, y[p], start);
+            length[p] = E::plus(simd, length[p], E::minus(simd, reach[p], start));
+        }
     }
     length
 }
 
-/// The gradient of `weight * union_length`: calls `add(i, grad_x, grad_y)` for each interval.
-/// `reach` is scratch, one register per interval.
+/// The gradient of `weight * union_length` for one register of unions: calls
+/// `add(i, counts, starts, ends)` for each interval. Where it `counts`, its left end's gradient is
+/// `-starts`, its right end's is `ends`. `reaches` is scratch, one register per interval.
 ///
-/// Every connected piece of the union ends at one interval's right end (+1) and starts at one
-/// interval's left end (-1). Empty intervals have no gradient; intervals that only touch count as
-/// separate pieces.
+/// Every connected piece of the union starts at one interval's left end and ends at one interval's
+/// right end. Empty and hidden intervals do not count; intervals that only touch are separate pieces.
 #[inline(always)]
 pub(super) fn union_backward<E: Float, S: Simd>(
     simd: S,
     intervals: impl DoubleEndedIterator<Item = (E::Vector<S>, E::Vector<S>)> + ExactSizeIterator + Clone,
     weight: E::Vector<S>,
-    reach: &mut [E::Vector<S>],
-    mut add: impl FnMut(usize, E::Vector<S>, E::Vector<S>),
+    reaches: &mut [E::Vector<S>],
+    mut add: impl FnMut(usize, E::Mask<S>, E::Vector<S>, E::Vector<S>),
 ) {
-    let zero = E::splat(simd, E::ZERO);
-    let mut before = E::splat(simd, E::NEG_INFINITY);
-    for ((_, y), reach) in intervals.clone().zip(reach.iter_mut()) {
-        *reach = before;
-        before = E::larger(simd, y, before);
+    let mut reach = E::splat(simd, E::NEG_INFINITY);
+    for ((_, y), before) in intervals.clone().zip(reaches.iter_mut()) {
+        *before = reach;
+        reach = E::larger(simd, y, reach);
     }
     // Going back, `ends` is the weight if the next interval starts a new piece, else 0.
+    let zero = E::splat(simd, E::ZERO);
     let mut ends = weight;
     for (i, (x, y)) in intervals.enumerate().rev() {
-        let before = reach[i];
+        let before = reaches[i];
         let counts = E::exceeds(simd, y, E::larger(simd, x, before));
         let starts = E::select(simd, E::exceeds(simd, before, x), zero, weight);
-        let grad_x = E::minus(simd, zero, E::select(simd, counts, starts, zero));
-        add(i, grad_x, E::select(simd, counts, ends, zero));
+        add(i, counts, starts, ends);
         ends = E::select(simd, counts, starts, ends);
     }
 }
 
 /// The lengths of all groups, reduced, for a register of pairs.
+#[derive(Clone, Copy)]
 pub(super) struct Reduced<E: Float, S: Simd> {
     pub(super) total: E::Vector<S>,
     pub(super) maximum: E::Vector<S>,

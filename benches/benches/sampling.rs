@@ -1,0 +1,167 @@
+//! Batches of transitions with geometric future goals, from a million steps (29 observations, 8 actions, gamma 0.99).
+//!
+//! `cargo bench -p cm-benches --bench sampling` ends with two ratios for each batch size, each measured alternately in one run: to a plain gather with
+//! precomputed indices, and to NumPy (`numpy_sampling.py`, run by `$PYTHON` or `python3`; left out where that has no NumPy).
+
+use std::hint::black_box;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use cm_benches::compare;
+use cm_replay::{Batch, Dataset, Goals, Matrix, Prefetcher, Sampler};
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group};
+
+const SIZES: [usize; 3] = [256, 1024, 4096];
+const STEPS: usize = 1_000_000;
+const LENGTH: usize = 1000;
+
+fn data() -> Arc<Dataset> {
+    let matrix = |seed, columns| {
+        Matrix::from_vec(STEPS, columns, cm_benches::numbers(seed, STEPS * columns)).unwrap()
+    };
+    let ends = (1..=STEPS / LENGTH).map(|trajectory| trajectory * LENGTH).collect();
+    Arc::new(Dataset::new(matrix(1, 29), matrix(2, 8), ends).unwrap())
+}
+
+/// Copies the rows whose numbers are already in `batch`.
+fn plain_gather(data: &Dataset, batch: &mut Batch) {
+    fn copy(source: &Matrix, row: usize, target: &mut [f32], at: usize) {
+        target[at * source.columns()..][..source.columns()].copy_from_slice(source.row(row));
+    }
+    let (observations, actions) = (data.observations(), data.actions());
+    for at in 0..batch.steps.len() {
+        let (step, goal) = (batch.steps[at], batch.goal_steps[at]);
+        copy(observations, step, &mut batch.observations, at);
+        copy(actions, step, &mut batch.actions, at);
+        copy(observations, step + 1, &mut batch.next_observations, at);
+        copy(observations, goal, &mut batch.goals, at);
+        copy(actions, goal, &mut batch.goal_actions, at);
+    }
+}
+
+fn sampling(criterion: &mut Criterion) {
+    let data = data();
+    let sampler = Sampler::new(data.clone(), Goals::geometric(0.99), 0).unwrap();
+    let mut group = criterion.benchmark_group("sampling");
+    for size in SIZES {
+        let mut batch = Batch::new(&data, size);
+        let mut step = 0;
+        group.throughput(Throughput::Elements(size as u64));
+        group.bench_function(BenchmarkId::new("fill", size), |b| {
+            b.iter(|| {
+                sampler.fill(step, &mut batch).unwrap();
+                step += 1;
+            });
+        });
+        let mut prefetcher = Prefetcher::new(&sampler, size, 0, 1).unwrap();
+        group.bench_function(BenchmarkId::new("prefetch", size), |b| {
+            b.iter(|| prefetcher.next(&mut batch));
+        });
+    }
+    group.finish();
+}
+
+fn ratios() {
+    let data = data();
+    let sampler = Sampler::new(data.clone(), Goals::geometric(0.99), 0).unwrap();
+    let mut numpy = NumPy::start();
+    for size in SIZES {
+        let batches = 16_384 / size;
+        let mut batch = Batch::new(&data, size);
+        let mut step = 0;
+        let mut ours = || {
+            for _ in 0..batches {
+                sampler.fill(step, &mut batch).unwrap();
+                step += 1;
+            }
+        };
+        // Enough drawn beforehand that no batch finds its rows still in the cache.
+        let mut drawn: Vec<Batch> = (0..200_000 / size)
+            .map(|step| {
+                let mut batch = Batch::new(&data, size);
+                sampler.fill(1_000_000 + step as u64, &mut batch).unwrap();
+                batch
+            })
+            .collect();
+        let mut next = 0;
+        compare(&format!("16384 samples in batches of {size}, plain gather"), &mut ours, || {
+            for _ in 0..batches {
+                plain_gather(&data, black_box(&mut drawn[next]));
+                next = (next + 1) % drawn.len();
+            }
+        });
+        if let Some(numpy) = &mut numpy {
+            numpy.compare(size, &mut ours);
+        }
+    }
+}
+
+/// `numpy_sampling.py`, waiting for batch sizes.
+struct NumPy {
+    child: Child,
+}
+
+impl NumPy {
+    fn start() -> Option<Self> {
+        let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".to_owned());
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/numpy_sampling.py");
+        let child = Command::new(&python)
+            .arg(script)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .ok()?;
+        let mut numpy = Self { child };
+        let ready = numpy.nanoseconds_per_sample(256);
+        if ready.is_none() {
+            println!("{python} cannot run {script}: no comparison with NumPy");
+        }
+        ready.map(|_| numpy)
+    }
+
+    fn nanoseconds_per_sample(&mut self, size: usize) -> Option<f64> {
+        writeln!(self.child.stdin.as_mut()?, "{size}").ok()?;
+        let mut line = String::new();
+        BufReader::new(self.child.stdout.as_mut()?).read_line(&mut line).ok()?;
+        line.trim().parse().ok()
+    }
+
+    /// The best of each over a few seconds, in turn.
+    fn compare(&mut self, size: usize, ours: &mut impl FnMut()) {
+        let (mut best_ours, mut best_numpy) = (f64::MAX, f64::MAX);
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_secs(6) {
+            let Some(numpy) = self.nanoseconds_per_sample(size) else { return };
+            best_numpy = best_numpy.min(numpy);
+            for _ in 0..4 {
+                let start = Instant::now();
+                ours();
+                best_ours = best_ours.min(start.elapsed().as_nanos() as f64 / 16_384.0);
+            }
+        }
+        println!(
+            "batches of {size}: {best_ours:.1} ns per sample, NumPy {best_numpy:.1} ns, ratio {:.1}",
+            best_numpy / best_ours
+        );
+    }
+}
+
+impl Drop for NumPy {
+    fn drop(&mut self) {
+        // Its input ends, and with it the script.
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+    }
+}
+
+criterion_group!(benches, sampling);
+
+fn main() {
+    benches();
+    Criterion::default().configure_from_args().final_summary();
+    if std::env::args().any(|argument| argument == "--bench") {
+        ratios();
+    }
+}

@@ -1,0 +1,148 @@
+//! CSV with a column that names the trajectory, for people's own logs.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::path::Path;
+
+use csv::StringRecord;
+
+use super::ReadOptions;
+use crate::{Dataset, Error, Matrix, Result};
+
+/// Which columns of a CSV file are what.
+///
+/// The first line of the file names its columns. Rows of a trajectory follow one another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CsvColumns {
+    /// The column that names the trajectory, by any text.
+    pub trajectory: String,
+    /// The columns whose names start with this are the observation, in the file's order.
+    pub observation_prefix: String,
+    /// The columns whose names start with this are the action, in the file's order.
+    pub action_prefix: String,
+}
+
+impl Default for CsvColumns {
+    fn default() -> Self {
+        Self {
+            trajectory: "trajectory".to_owned(),
+            observation_prefix: "observation".to_owned(),
+            action_prefix: "action".to_owned(),
+        }
+    }
+}
+
+pub(super) fn read(path: &Path, options: &ReadOptions) -> Result<Dataset> {
+    let file = File::open(path).map_err(Error::io("open the file"))?;
+    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(file);
+    let names = reader.headers().map_err(|error| Error::format("CSV", error))?.clone();
+    let trajectory = position(&names, &options.csv.trajectory)?;
+    let mut observations = Group::with_prefix(&names, &options.csv.observation_prefix)?;
+    let mut actions = Group::with_prefix(&names, &options.csv.action_prefix)?;
+    let mut extras = options
+        .extras
+        .iter()
+        .map(|name| Ok(Group { columns: vec![position(&names, name)?], numbers: Vec::new() }))
+        .collect::<Result<Vec<_>>>()?;
+
+    let mut ends = Trajectories::default();
+    for record in reader.records() {
+        let record = record.map_err(|error| Error::format("CSV", error))?;
+        ends.push(&record, trajectory, &names)?;
+        for group in [&mut observations, &mut actions].into_iter().chain(&mut extras) {
+            group.push(&record, &names)?;
+        }
+    }
+    let data = Dataset::new(observations.matrix()?, actions.matrix()?, ends.finish())?;
+    options
+        .extras
+        .iter()
+        .zip(extras)
+        .try_fold(data, |data, (name, extra)| data.with_extra(name.clone(), extra.matrix()?))
+}
+
+fn position(names: &StringRecord, name: &str) -> Result<usize> {
+    names.iter().position(|known| known == name).ok_or_else(|| Error::Missing {
+        key: name.to_owned(),
+        found: names.iter().map(str::to_owned).collect(),
+    })
+}
+
+/// Columns that make up one array, and its numbers so far.
+struct Group {
+    columns: Vec<usize>,
+    numbers: Vec<f32>,
+}
+
+impl Group {
+    fn with_prefix(names: &StringRecord, prefix: &str) -> Result<Self> {
+        let columns: Vec<usize> =
+            (0..names.len()).filter(|&column| names[column].starts_with(prefix)).collect();
+        if columns.is_empty() {
+            let found = names.iter().map(str::to_owned).collect();
+            return Err(Error::Missing { key: format!("{prefix}..."), found });
+        }
+        Ok(Self { columns, numbers: Vec::new() })
+    }
+
+    fn push(&mut self, record: &StringRecord, names: &StringRecord) -> Result<()> {
+        for &column in &self.columns {
+            let number = record[column]
+                .parse()
+                .map_err(|_| cell_error(record, names, column, "a number"))?;
+            self.numbers.push(number);
+        }
+        Ok(())
+    }
+
+    fn matrix(self) -> Result<Matrix> {
+        let columns = self.columns.len();
+        Matrix::from_vec(self.numbers.len() / columns, columns, self.numbers)
+    }
+}
+
+/// Where the name of the trajectory changes.
+#[derive(Default)]
+struct Trajectories {
+    seen: HashSet<String>,
+    current: String,
+    ends: Vec<usize>,
+    rows: usize,
+}
+
+impl Trajectories {
+    fn push(&mut self, record: &StringRecord, column: usize, names: &StringRecord) -> Result<()> {
+        let name = &record[column];
+        if self.rows == 0 || name != self.current {
+            if !self.seen.insert(name.to_owned()) {
+                let expected = "a trajectory whose rows follow one another";
+                return Err(cell_error(record, names, column, expected));
+            }
+            if self.rows > 0 {
+                self.ends.push(self.rows);
+            }
+            name.clone_into(&mut self.current);
+        }
+        self.rows += 1;
+        Ok(())
+    }
+
+    fn finish(mut self) -> Vec<usize> {
+        self.ends.push(self.rows);
+        self.ends
+    }
+}
+
+fn cell_error(
+    record: &StringRecord,
+    names: &StringRecord,
+    column: usize,
+    expected: &'static str,
+) -> Error {
+    Error::Cell {
+        line: record.position().map_or(0, csv::Position::line),
+        column: names[column].to_owned(),
+        found: record[column].to_owned(),
+        expected,
+    }
+}

@@ -1,0 +1,170 @@
+//! Batches as a pure function of the data, the seed and the step number.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use cm_random::{Philox, below_u64};
+
+use crate::batch::{Batch, BatchMut};
+use crate::gather::{Rows, copy_rows, prefetch_rows};
+use crate::goals::{GoalSampler, Goals};
+use crate::numbering::Numbering;
+use crate::{Dataset, Result};
+
+/// The stream whose block `b` draws row `b` of a batch: its first 64-bit word the transition, its second the goal.
+pub const TRANSITION_STREAM: u32 = 0x000;
+/// The stream whose block `b` chooses, with its first word, which kind of goal row `b` gets.
+pub const GOAL_KIND_STREAM: u32 = 0x001;
+
+/// Draws batches of transitions with goals.
+///
+/// Row `b` of the batch of step `t` depends on the data, the trajectories selected, the [`Goals`], the seed, `t` and `b`, and on nothing
+/// else: not on earlier batches, not on the number of threads, not on the batch's size. With
+/// `(x, y)` the two 64-bit words of Philox block `(t, TRANSITION_STREAM, b)` and `z` the first 32-bit word of block
+/// `(t, GOAL_KIND_STREAM, b)` ([`cm_random`] has the counter layout):
+///
+/// * the transition is number [`below_u64`]`(x, n)` of the `n` transitions of the selected trajectories, counted in order;
+/// * [`cm_random::unit_f32`]`(z)` below `random`, then below `random + uniform_future`, chooses the kind of goal;
+/// * a random goal is step `below_u64(y, m)` of the `m` steps of the selected trajectories, a uniform future goal is `i + 1 + below_u64(y, r)` with `r` the
+///   steps remaining after `i`, and a geometric goal is [`crate::TruncatedGeometric::offset_at`]`(unit_f64(y))` ahead.
+///
+/// ```
+/// use std::sync::Arc;
+/// use cm_replay::{Batch, Dataset, Goals, Matrix, Sampler};
+///
+/// let observations = Matrix::from_vec(100, 1, (0..100).map(|x| x as f32).collect())?;
+/// let actions = Matrix::from_vec(100, 1, vec![1.0; 100])?;
+/// let data = Arc::new(Dataset::new(observations, actions, vec![40, 100])?);
+///
+/// let sampler = Sampler::new(data.clone(), Goals::geometric(0.9), 7)?;
+/// let mut batch = Batch::new(&data, 32);
+/// sampler.fill(1234, &mut batch)?;
+/// for row in 0..32 {
+///     assert_eq!(batch.next_observations[row], batch.observations[row] + 1.0);
+///     assert!(batch.goals[row] > batch.observations[row]);
+/// }
+/// # Ok::<(), cm_replay::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Sampler {
+    data: Arc<Dataset>,
+    numbering: Numbering,
+    goals: GoalSampler,
+    philox: Philox,
+}
+
+impl Sampler {
+    /// Draws from all trajectories.
+    pub fn new(data: Arc<Dataset>, goals: Goals, seed: u64) -> Result<Self> {
+        Self::with_selection(data, None, goals, seed)
+    }
+
+    /// Draws from the given trajectories only, such as one side of [`Dataset::split`].
+    pub fn of_trajectories(
+        data: Arc<Dataset>,
+        trajectories: &[usize],
+        goals: Goals,
+        seed: u64,
+    ) -> Result<Self> {
+        Self::with_selection(data, Some(trajectories), goals, seed)
+    }
+
+    fn with_selection(
+        data: Arc<Dataset>,
+        trajectories: Option<&[usize]>,
+        goals: Goals,
+        seed: u64,
+    ) -> Result<Self> {
+        let numbering = Numbering::new(&data, trajectories)?;
+        let goals = GoalSampler::new(&goals, numbering.longest())?;
+        Ok(Self { data, numbering, goals, philox: Philox::new(seed) })
+    }
+
+    /// The data drawn from.
+    pub fn data(&self) -> &Arc<Dataset> {
+        &self.data
+    }
+
+    /// How many transitions a draw chooses among.
+    pub fn transitions(&self) -> u64 {
+        self.numbering.transitions()
+    }
+
+    /// Writes the batch of `step` into `batch`.
+    pub fn fill(&self, step: u64, batch: &mut Batch) -> Result<()> {
+        self.fill_buffers(step, batch.as_mut())
+    }
+
+    /// Writes the batch of `step` into the caller's buffers; large batches are shared among the threads of the current rayon pool.
+    pub fn fill_buffers(&self, step: u64, batch: BatchMut) -> Result<()> {
+        batch.check(&self.data)?;
+        self.fill_parts(step, 0, batch);
+        Ok(())
+    }
+
+    /// The same batch on the calling thread alone.
+    pub(crate) fn fill_sequentially(&self, step: u64, batch: &mut Batch) -> Result<()> {
+        let batch = batch.as_mut();
+        batch.check(&self.data)?;
+        self.fill_rows(step, 0, batch);
+        Ok(())
+    }
+
+    fn fill_parts(&self, step: u64, first_row: usize, batch: BatchMut) {
+        // Below this many rows, handing work to another thread costs more than it saves.
+        const PART: usize = 512;
+        let rows = batch.steps.len();
+        if rows < 2 * PART || rayon::current_num_threads() == 1 {
+            return self.fill_rows(step, first_row, batch);
+        }
+        let (first, second) = batch.split_at(rows / 2);
+        rayon::join(
+            || self.fill_parts(step, first_row, first),
+            || self.fill_parts(step, first_row + rows / 2, second),
+        );
+    }
+
+    /// Rows `first_row..` of the batch, block after block: words, draws, then the copies of the block before, whose data are by then on
+    /// their way from memory.
+    fn fill_rows(&self, step: u64, first_row: usize, mut batch: BatchMut) {
+        let observations = Rows::of(self.data.observations());
+        let actions = Rows::of(self.data.actions());
+        let rows = batch.steps.len();
+        let mut drawn = 0..0;
+        while drawn.end < rows {
+            let next = drawn.end..rows.min(drawn.end + BLOCK);
+            self.draw(step, first_row, next.clone(), &mut batch);
+            prefetch_rows(observations, actions, &batch, next.clone());
+            copy_rows(observations, actions, &mut batch, drawn);
+            drawn = next;
+        }
+        copy_rows(observations, actions, &mut batch, drawn);
+    }
+
+    /// The steps and the goals' steps of a block of rows.
+    fn draw(&self, step: u64, first_row: usize, rows: Range<usize>, batch: &mut BatchMut) {
+        let mut words = [[0; 4]; BLOCK];
+        for (row, words) in rows.clone().zip(&mut words) {
+            *words = self.philox.block(step, TRANSITION_STREAM, (first_row + row) as u32);
+        }
+        for (row, words) in rows.zip(&words) {
+            let kind = match self.goals.is_mixture() {
+                true => self.philox.block(step, GOAL_KIND_STREAM, (first_row + row) as u32)[0],
+                false => 0,
+            };
+            let number = below_u64(wide(words[0], words[1]), self.numbering.transitions());
+            let place = self.numbering.transition(number);
+            batch.steps[row] = place.step;
+            batch.goal_steps[row] =
+                self.goals.draw(&self.numbering, place, kind, wide(words[2], words[3]));
+        }
+    }
+}
+
+/// Rows drawn at a time.
+const BLOCK: usize = 16;
+
+#[inline]
+fn wide(low: u32, high: u32) -> u64 {
+    u64::from(high) << 32 | u64::from(low)
+}
