@@ -70,10 +70,10 @@ fn deterministic_processes_that_can_stay_have_hitting_times() {
         for goal in 0..11 {
             let reaching = ring.reach(goal, discount).unwrap();
             let hops = ring.hops_to(goal).unwrap();
-            for state in 0..11 {
+            for (state, &hops) in hops.iter().enumerate() {
                 let ahead = (goal + 11 - state) % 11;
                 let time = ahead / 3 + ahead % 3;
-                assert_eq!(hops[state], Some(time as u32));
+                assert_eq!(hops, Some(time as u32));
                 assert_close(reaching.distances()[state], time as f64 * (1.0 / value).ln(), 1e-12);
                 assert_close(reaching.goal_values()[state], value.powi(time as i32), 1e-12);
             }
