@@ -3,6 +3,7 @@
 pub mod baseline;
 pub mod heads;
 pub mod info_nce;
+pub mod processes;
 mod ratio;
 
 pub use ratio::{best_of, compare};
