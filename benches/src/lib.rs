@@ -5,6 +5,7 @@ pub mod cmd1;
 pub mod cmd1_dfdx;
 pub mod heads;
 pub mod info_nce;
+pub mod processes;
 mod ratio;
 
 pub use ratio::{best_of, compare};

@@ -214,6 +214,32 @@ fn a_large_slippery_torus_satisfies_the_fixed_point() {
     assert_close(d[1], d[side - 1], 1e-11);
 }
 
+/// A random walk in a random landscape on a ring: the goal is hundreds of nats away, and the distances solve
+/// `d(s) = log(1/gamma) - log sum_s' p(s' | s) exp(-d(s'))`.
+#[test]
+fn far_goals_on_a_rough_ring_satisfy_the_fixed_point() {
+    let states = 8_000_usize;
+    let chain = MarkovChain::from_fn(states, |state| {
+        let row = (0..5_usize).map(|k| {
+            let draw = (state * 5 + k + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
+            let next = (state + states - 20 + draw % 41) % states;
+            (next, (draw / 41 % 1000 + 50) as f64)
+        });
+        let row: Vec<_> = row.collect();
+        let sum: f64 = row.iter().map(|entry| entry.1).sum();
+        row.into_iter().map(|(next, weight)| (next, weight / sum)).collect::<Vec<_>>()
+    })
+    .unwrap();
+    let discount = gamma(0.99);
+    let d = chain.successor_distances_to(0, discount).unwrap();
+    assert!(d[states / 2] > 40.0, "{}", d[states / 2]);
+    for state in 1..states {
+        let nearest = chain.successors(state).map(|(next, _)| d[next]).fold(f64::INFINITY, f64::min);
+        let sum: f64 = chain.successors(state).map(|(next, p)| p * (nearest - d[next]).exp()).sum();
+        assert_close(d[state], discount.step_length() + nearest - sum.ln(), 1e-12);
+    }
+}
+
 #[test]
 fn results_do_not_depend_on_the_number_of_threads() {
     let states = 150;

@@ -1,14 +1,12 @@
 //! What the solver found for one goal.
 
+use super::discount::Discount;
 use super::policy::Policy;
 use super::process::ControlledProcess;
 use super::solver::GoalProblem;
 use super::wide::Wide;
 use crate::Error;
 use crate::error::check_index;
-
-/// Actions whose `E[gamma^H]` differ by less than this part of it are equally good; the first is taken.
-const EQUALLY_GOOD: f64 = 1e-13;
 
 /// The controlled successor distances to one goal and the policy that attains them.
 ///
@@ -42,8 +40,11 @@ impl GoalReaching {
         let actions = problem.actions;
         let action_values: Vec<Wide> =
             (0..values.len() * actions).map(|row| problem.row_value(row, values)).collect();
-        let greedy_actions: Vec<u32> =
-            action_values.chunks_exact(actions).map(|values| first_best(values) as u32).collect();
+        let equally_good = equally_good(problem.discount);
+        let greedy_actions: Vec<u32> = action_values
+            .chunks_exact(actions)
+            .map(|values| first_best(values, equally_good) as u32)
+            .collect();
         // Eq. 1 at the goal: V = (1 - gamma) + max_a gamma sum_s' p(s' | g, a) E[gamma^H] V.
         let returning = action_values[goal * actions + greedy_actions[goal] as usize].to_f64();
         let value_at_goal = (1.0 - problem.discount.value()) / (1.0 - returning);
@@ -141,10 +142,16 @@ impl GoalReaching {
     }
 }
 
+/// The part of `E[gamma^H]` by which actions may differ and be called equally good: above the error of the values, so that
+/// symmetric choices are made alike everywhere, and well below what one step is worth, so that none leads in a circle.
+fn equally_good(discount: Discount) -> f64 {
+    (0.01 * (1.0 - discount.value())).min(1e-10)
+}
+
 /// The first of the values that are as good as the best.
-fn first_best(values: &[Wide]) -> usize {
+fn first_best(values: &[Wide], equally_good: f64) -> usize {
     let best =
         values.iter().fold(Wide::ZERO, |best, &value| if value > best { value } else { best });
-    let good = |value: &Wide| best.is_zero() || value.ratio(best) >= 1.0 - EQUALLY_GOOD;
+    let good = |value: &Wide| best.is_zero() || value.ratio(best) >= 1.0 - equally_good;
     values.iter().position(good).unwrap_or(0)
 }

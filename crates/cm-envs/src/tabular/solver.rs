@@ -9,7 +9,7 @@
 //!
 //! With `d = -log U` the right-hand side is `log(1/gamma) + min_a min_q [sum_s' q(s') d(s') + KL(q || p(. | s, a))]` over
 //! distributions `q`: a shortest path whose choices are `a` and `q`. Newton's method on it is Howard's policy
-//! iteration, which cannot fail to converge and is quadratic at the end. The best `q` is the posterior of the next state given
+//! iteration, monotone from any start and quadratic at the end. The best `q` is the posterior of the next state given
 //! that the goal is reached in time, `q(s') = p(s' | s, a) U(s') / sum p U`, and a round solves
 //! `(I - q) delta = residual`, whose coefficients are ordinary numbers however far the goal is.
 //!
