@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand};
 
 mod dataset;
 mod test;
+mod verify;
 
 /// Tests, data sets, reproductions and benchmarks of this workspace.
 #[derive(Parser)]
@@ -21,12 +22,15 @@ enum Command {
     Dataset(dataset::Arguments),
     /// Check format, lints, tests, doc tests and documentation, cheapest first.
     Test(test::Arguments),
+    /// Train CMD on processes whose successor distance is known, and compare.
+    Verify(verify::Arguments),
 }
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Dataset(arguments) => dataset::run(arguments),
         Command::Test(arguments) => test::run(&arguments),
+        Command::Verify(arguments) => verify::run(&arguments),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

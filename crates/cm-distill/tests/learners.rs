@@ -293,12 +293,19 @@ fn settings_are_checked_and_unknown_keys_refused() {
         let text = serde_json::to_string(&preset).unwrap();
         assert_eq!(serde_json::from_str::<Cmd2Settings>(&text).unwrap(), preset);
     }
-    let refused: [(&str, fn(&mut Cmd2Settings)); 6] = [
+    let refused: [(&str, fn(&mut Cmd2Settings)); 8] = [
         ("distance_divisor", |s| s.distance_divisor = 0.0),
         ("margin", |s| s.margin = -0.1),
         ("initial_lambda", |s| s.initial_lambda = f32::NAN),
         ("divisor", |s| s.contrastive.divisor = 0.0),
         ("features", |s| s.quasimetric.features = 15),
+        ("features", |s| {
+            let reduction = ReductionSettings::Mean;
+            s.quasimetric.head = HeadSettings::Iqe { groups: 0, reduction };
+        }),
+        ("separate", |s| {
+            s.quasimetric.head = HeadSettings::Mrn { components: 2, epsilon: 0.0, separate: true };
+        }),
         ("epsilon", |s| {
             s.quasimetric.head =
                 HeadSettings::Mrn { components: 1, epsilon: -1.0, separate: false };

@@ -126,7 +126,7 @@ impl<B: Backend> Features<B> {
         coordinates * self.soft.as_ref().map_or(1, |soft| soft.centres)
     }
 
-    /// The same features of some coordinates `range` of a state, given those coordinates alone.
+    /// The same features of some of the state's coordinates, given those alone.
     pub fn coordinates(&self, values: &Var<B>) -> Result<Var<B>> {
         let Some(soft) = &self.soft else { return Ok(values.clone()) };
         // Every coordinate has the same centres: the first blocks of the maps fit any coordinates.
