@@ -3,27 +3,34 @@
 //! Every step allocates the same sizes. Handing freed buffers to the next operation that asks for that size avoids both clearing memory that
 //! is about to be overwritten and faulting in fresh pages.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ops::Deref;
 use std::rc::Rc;
 
 /// Shorter buffers go back to the allocator, which is fast for them.
 const SHORTEST_KEPT: usize = 1024;
-/// Buffers of one length beyond these go back to the allocator.
-const KEPT_PER_LENGTH: usize = 64;
+/// When more numbers than these are kept, all go back to the allocator: most are then of lengths no longer in use.
+const MOST_KEPT: usize = 1 << 26;
 
 /// Free buffers by length.
 #[derive(Default)]
 pub(super) struct Pool {
     free: RefCell<HashMap<usize, Vec<Vec<f32>>>>,
+    /// Numbers in all of them.
+    kept: Cell<usize>,
 }
 
 impl Pool {
     /// A buffer with arbitrary values.
     pub(super) fn take(&self, length: usize) -> Vec<f32> {
-        let kept = self.free.borrow_mut().get_mut(&length).and_then(Vec::pop);
-        kept.unwrap_or_else(|| vec![0.0; length])
+        match self.free.borrow_mut().get_mut(&length).and_then(Vec::pop) {
+            Some(buffer) => {
+                self.kept.set(self.kept.get() - length);
+                buffer
+            }
+            None => vec![0.0; length],
+        }
     }
 
     /// A buffer of zeros.
@@ -46,9 +53,13 @@ impl Pool {
             return;
         }
         let mut free = self.free.borrow_mut();
-        let kept = free.entry(buffer.len()).or_default();
-        if kept.len() < KEPT_PER_LENGTH {
-            kept.push(buffer);
+        let kept = self.kept.get() + buffer.len();
+        if kept > MOST_KEPT {
+            free.clear();
+            self.kept.set(0);
+        } else {
+            free.entry(buffer.len()).or_default().push(buffer);
+            self.kept.set(kept);
         }
     }
 }
@@ -86,5 +97,34 @@ impl Deref for Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         self.pool.give(std::mem::take(&mut self.values));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_return_and_are_used_again() {
+        let pool = Rc::new(Pool::default());
+        let buffer = Buffer::new(vec![7.0; 2000], &pool);
+        let place = buffer.as_ptr();
+        drop(buffer);
+        let again = pool.take(2000);
+        assert_eq!((again.as_ptr(), again[0]), (place, 7.0));
+        let other = pool.take(2000);
+        assert_ne!(other.as_ptr(), place);
+        pool.give(again);
+        assert_eq!(pool.zeros(2000), vec![0.0; 2000]);
+    }
+
+    #[test]
+    fn lengths_no_longer_in_use_do_not_pile_up() {
+        let pool = Pool::default();
+        for length in (0..100).map(|extra| (1 << 20) + extra) {
+            pool.give(vec![0.0; length]);
+            let total = pool.free.borrow().values().flatten().map(Vec::len).sum::<usize>();
+            assert!(total == pool.kept.get() && total <= MOST_KEPT);
+        }
     }
 }

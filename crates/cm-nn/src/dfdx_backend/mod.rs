@@ -54,8 +54,6 @@ struct Inner {
     pool: Rc<Pool>,
     /// The tape that operations are recorded on, inside `gradients`.
     scope: RefCell<Option<Scope>>,
-    /// How many scopes there have been.
-    scopes: HostCell<u64>,
 }
 
 /// A matrix of [`DfdxBackend`].
@@ -107,7 +105,6 @@ impl DfdxBackend {
             step: HostCell::new(0),
             pool: Rc::default(),
             scope: RefCell::new(None),
-            scopes: HostCell::new(0),
         };
         Self { inner: Rc::new(inner) }
     }

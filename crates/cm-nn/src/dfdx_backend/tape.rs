@@ -5,6 +5,7 @@
 //! buffer, empty at first, is filled by whoever contributes first. So no gradient is ever cleared, copied or allocated twice.
 
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use dfdx::prelude::{
     Backward, Cpu, CpuError, Gradients, OwnedTape, PutTape, SplitTape, Tape, Tensor, ZerosTensor,
@@ -162,8 +163,9 @@ impl DfdxBackend {
         if scope.is_some() {
             return Err(Error::NestedGradients);
         }
-        let number = self.inner.scopes.get() + 1;
-        self.inner.scopes.set(number);
+        // No two scopes of any two backends have the same number.
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let places = wanted.iter().map(|_| self.new_place(number)).collect::<Result<Vec<_>>>()?;
         let wanted = wanted.iter().map(super::Cell::address).zip(places.iter().cloned()).collect();
         *scope = Some(Scope { number, tape: OwnedTape::default(), wanted });

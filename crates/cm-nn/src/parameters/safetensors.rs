@@ -53,7 +53,11 @@ impl Snapshot {
         let written = std::fs::write(&partial, bytes)
             .and_then(|()| std::fs::File::open(&partial)?.sync_all())
             .and_then(|()| std::fs::rename(&partial, path));
-        written.map_err(|source| Error::File { path: path.to_path_buf(), source })
+        written.map_err(|source| {
+            // What is left of the attempt, if anything, is of no use.
+            let _ = std::fs::remove_file(&partial);
+            Error::File { path: path.to_path_buf(), source }
+        })
     }
 
     /// Reads a safetensors file; errors name it.
