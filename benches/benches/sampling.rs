@@ -68,10 +68,10 @@ fn ratios() {
     let sampler = Sampler::new(data.clone(), Goals::geometric(0.99), 0).unwrap();
     let mut numpy = NumPy::start();
     for size in SIZES {
-        let batches = 16_384 / size;
+        let batches = SAMPLES / size;
         let mut batch = Batch::new(&data, size);
         let mut step = 0;
-        let mut ours = || {
+        let mut fill = || {
             for _ in 0..batches {
                 sampler.fill(step, &mut batch).unwrap();
                 step += 1;
@@ -86,17 +86,29 @@ fn ratios() {
             })
             .collect();
         let mut next = 0;
-        compare(&format!("16384 samples in batches of {size}, plain gather"), &mut ours, || {
-            for _ in 0..batches {
-                plain_gather(&data, black_box(&mut drawn[next]));
-                next = (next + 1) % drawn.len();
-            }
+        let single = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        single.install(|| {
+            compare(
+                &format!("{SAMPLES} samples in batches of {size}, one thread, to a plain gather"),
+                &mut fill,
+                || {
+                    for _ in 0..batches {
+                        plain_gather(&data, black_box(&mut drawn[next]));
+                        next = (next + 1) % drawn.len();
+                    }
+                },
+            );
         });
         if let Some(numpy) = &mut numpy {
-            numpy.compare(size, &mut ours);
+            single.install(|| numpy.compare(size, "one thread", &mut fill));
+            let threads = rayon::current_num_threads();
+            rayon::scope(|_| numpy.compare(size, &format!("{threads} threads"), &mut fill));
         }
     }
 }
+
+/// Samples drawn between two looks at the clock.
+const SAMPLES: usize = 16_384;
 
 /// `numpy_sampling.py`, waiting for batch sizes.
 struct NumPy {
@@ -129,7 +141,7 @@ impl NumPy {
     }
 
     /// The best of each over a few seconds, in turn.
-    fn compare(&mut self, size: usize, ours: &mut impl FnMut()) {
+    fn compare(&mut self, size: usize, how: &str, ours: &mut impl FnMut()) {
         let (mut best_ours, mut best_numpy) = (f64::MAX, f64::MAX);
         let start = Instant::now();
         while start.elapsed() < Duration::from_secs(6) {
@@ -138,11 +150,11 @@ impl NumPy {
             for _ in 0..4 {
                 let start = Instant::now();
                 ours();
-                best_ours = best_ours.min(start.elapsed().as_nanos() as f64 / 16_384.0);
+                best_ours = best_ours.min(start.elapsed().as_nanos() as f64 / SAMPLES as f64);
             }
         }
         println!(
-            "batches of {size}: {best_ours:.1} ns per sample, NumPy {best_numpy:.1} ns, ratio {:.1}",
+            "batches of {size}, {how}: {best_ours:.1} ns per sample, NumPy {best_numpy:.1} ns, ratio {:.1}",
             best_numpy / best_ours
         );
     }

@@ -1,6 +1,8 @@
 //! What the benchmarks share: inputs, baselines, and ratios measured in one run.
 
 pub mod baseline;
+pub mod cmd1;
+pub mod cmd1_dfdx;
 pub mod heads;
 pub mod info_nce;
 mod ratio;

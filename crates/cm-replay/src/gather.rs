@@ -1,31 +1,34 @@
 //! Copies rows out of matrices at memory speed.
 
-use std::ops::Range;
-
 use crate::Matrix;
 use crate::batch::BatchMut;
+use crate::matrix::LINE;
 
-/// The matrices of a batch as plain slices, with their widths.
+/// A matrix as a plain slice.
 #[derive(Clone, Copy)]
 pub(crate) struct Rows<'a> {
     numbers: &'a [f32],
     columns: usize,
+    stride: usize,
 }
 
 impl<'a> Rows<'a> {
     pub(crate) fn of(matrix: &'a Matrix) -> Self {
-        Self { numbers: matrix.numbers(), columns: matrix.columns() }
+        let (numbers, stride) = matrix.padded();
+        Self { numbers, columns: matrix.columns(), stride }
     }
 
-    /// Asks the processor to bring rows `from..to` into its cache while it does something else.
+    /// Asks the processor to bring `count` rows from row `first` on into its cache while it does something else.
     #[inline]
-    fn prefetch(&self, from: usize, to: usize) {
-        let rows = &self.numbers[from * self.columns..to * self.columns];
+    fn prefetch(&self, first: usize, count: usize) {
+        let rows = &self.numbers[first * self.stride..][..count * self.stride];
         for line in rows.chunks(LINE) {
             prefetch(&line[0]);
         }
-        // Rows need not start at the start of a cache line.
-        if let Some(last) = rows.last() {
+        // Rows that are no whole number of lines may reach into one more.
+        if !self.stride.is_multiple_of(LINE)
+            && let Some(last) = rows.last()
+        {
             prefetch(last);
         }
     }
@@ -34,47 +37,32 @@ impl<'a> Rows<'a> {
     #[inline]
     fn copy(&self, row: usize, target: &mut [f32], at: usize) {
         if !target.is_empty() {
-            let source = &self.numbers[row * self.columns..][..self.columns];
+            let source = &self.numbers[row * self.stride..][..self.columns];
             target[at * self.columns..][..self.columns].copy_from_slice(source);
         }
     }
 }
 
-/// Brings what `rows` of the batch will need into the cache.
+/// Brings what row `row` of the batch will need into the cache.
 #[inline]
-pub(crate) fn prefetch_rows(
-    observations: Rows,
-    actions: Rows,
-    batch: &BatchMut,
-    rows: Range<usize>,
-) {
-    for (&step, &goal) in batch.steps[rows.clone()].iter().zip(&batch.goal_steps[rows]) {
-        observations.prefetch(step, step + 2);
-        observations.prefetch(goal, goal + 1);
-        actions.prefetch(step, step + 1);
-        actions.prefetch(goal, goal + 1);
-    }
+pub(crate) fn prefetch_row(observations: Rows, actions: Rows, batch: &BatchMut, row: usize) {
+    let (step, goal) = (batch.steps[row], batch.goal_steps[row]);
+    observations.prefetch(step, 2);
+    observations.prefetch(goal, 1);
+    actions.prefetch(step, 1);
+    actions.prefetch(goal, 1);
 }
 
-/// Copies what `batch.steps` and `batch.goal_steps` name in `rows`.
-pub(crate) fn copy_rows(
-    observations: Rows,
-    actions: Rows,
-    batch: &mut BatchMut,
-    rows: Range<usize>,
-) {
-    for row in rows {
-        let (step, goal) = (batch.steps[row], batch.goal_steps[row]);
-        observations.copy(step, batch.observations, row);
-        observations.copy(step + 1, batch.next_observations, row);
-        actions.copy(step, batch.actions, row);
-        observations.copy(goal, batch.goals, row);
-        actions.copy(goal, batch.goal_actions, row);
-    }
+/// Copies the rows that `batch.steps[row]` and `batch.goal_steps[row]` name.
+#[inline]
+pub(crate) fn copy_row(observations: Rows, actions: Rows, batch: &mut BatchMut, row: usize) {
+    let (step, goal) = (batch.steps[row], batch.goal_steps[row]);
+    observations.copy(step, batch.observations, row);
+    observations.copy(step + 1, batch.next_observations, row);
+    actions.copy(step, batch.actions, row);
+    observations.copy(goal, batch.goals, row);
+    actions.copy(goal, batch.goal_actions, row);
 }
-
-/// Numbers in a cache line.
-const LINE: usize = 16;
 
 #[inline(always)]
 fn prefetch(number: &f32) {

@@ -21,7 +21,7 @@ pub use dataset::Dataset;
 pub use error::{Error, Result};
 pub use geometric::TruncatedGeometric;
 pub use goals::{End, From, GeometricGoals, Goals};
-pub use matrix::Matrix;
+pub use matrix::{Matrix, RowWriter};
 pub use prefetch::Prefetcher;
 pub use read::{CsvColumns, ReadOptions, read};
 pub use sampler::{GOAL_KIND_STREAM, Sampler, TRANSITION_STREAM};

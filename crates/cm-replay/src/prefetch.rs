@@ -43,7 +43,7 @@ struct Worker {
 }
 
 /// Batches a worker may be ahead by.
-const DEPTH: usize = 2;
+const DEPTH: usize = 4;
 
 impl Prefetcher {
     /// Starts `workers` threads that draw batches of `rows` rows from step `first_step` on.

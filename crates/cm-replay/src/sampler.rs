@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cm_random::{Philox, below_u64};
 
 use crate::batch::{Batch, BatchMut};
-use crate::gather::{Rows, copy_rows, prefetch_rows};
+use crate::gather::{Rows, copy_row, prefetch_row};
 use crate::goals::{GoalSampler, Goals};
 use crate::numbering::Numbering;
 use crate::{Dataset, Result};
@@ -95,7 +95,8 @@ impl Sampler {
         self.fill_buffers(step, batch.as_mut())
     }
 
-    /// Writes the batch of `step` into the caller's buffers; large batches are shared among the threads of the current rayon pool.
+    /// Writes the batch of `step` into the caller's buffers; large batches are shared among the threads of the
+    /// current rayon pool (from 256 rows on inside a pool, from 1024 on outside).
     pub fn fill_buffers(&self, step: u64, batch: BatchMut) -> Result<()> {
         batch.check(&self.data)?;
         self.fill_parts(step, 0, batch);
@@ -111,10 +112,10 @@ impl Sampler {
     }
 
     fn fill_parts(&self, step: u64, first_row: usize, batch: BatchMut) {
-        // Below this many rows, handing work to another thread costs more than it saves.
-        const PART: usize = 512;
+        // Below this many rows, handing a part to another thread costs more than it saves; from outside the pool it costs more.
+        let part = if rayon::current_thread_index().is_some() { 128 } else { 512 };
         let rows = batch.steps.len();
-        if rows < 2 * PART || rayon::current_num_threads() == 1 {
+        if rows < 2 * part || rayon::current_num_threads() == 1 {
             return self.fill_rows(step, first_row, batch);
         }
         let (first, second) = batch.split_at(rows / 2);
@@ -124,39 +125,44 @@ impl Sampler {
         );
     }
 
-    /// Rows `first_row..` of the batch, block after block: words, draws, then the copies of the block before, whose data are by then on
-    /// their way from memory.
+    /// Rows `first_row..` of the batch, block after block: a block is drawn, and then its data fetched into the cache row by row
+    /// while the rows of the block before, by now arrived, are copied.
     fn fill_rows(&self, step: u64, first_row: usize, mut batch: BatchMut) {
         let observations = Rows::of(self.data.observations());
         let actions = Rows::of(self.data.actions());
         let rows = batch.steps.len();
-        let mut drawn = 0..0;
-        while drawn.end < rows {
-            let next = drawn.end..rows.min(drawn.end + BLOCK);
+        let mut drawn = 0;
+        while drawn < rows {
+            let next = drawn..rows.min(drawn + BLOCK);
             self.draw(step, first_row, next.clone(), &mut batch);
-            prefetch_rows(observations, actions, &batch, next.clone());
-            copy_rows(observations, actions, &mut batch, drawn);
-            drawn = next;
+            for row in next.clone() {
+                prefetch_row(observations, actions, &batch, row);
+                if let Some(before) = row.checked_sub(BLOCK) {
+                    copy_row(observations, actions, &mut batch, before);
+                }
+            }
+            drawn = next.end;
         }
-        copy_rows(observations, actions, &mut batch, drawn);
+        for row in rows.saturating_sub(BLOCK)..rows {
+            copy_row(observations, actions, &mut batch, row);
+        }
     }
 
     /// The steps and the goals' steps of a block of rows.
     fn draw(&self, step: u64, first_row: usize, rows: Range<usize>, batch: &mut BatchMut) {
-        let mut words = [[0; 4]; BLOCK];
-        for (row, words) in rows.clone().zip(&mut words) {
-            *words = self.philox.block(step, TRANSITION_STREAM, (first_row + row) as u32);
-        }
-        for (row, words) in rows.zip(&words) {
-            let kind = match self.goals.is_mixture() {
-                true => self.philox.block(step, GOAL_KIND_STREAM, (first_row + row) as u32)[0],
-                false => 0,
-            };
-            let number = below_u64(wide(words[0], words[1]), self.numbering.transitions());
+        let first = (first_row + rows.start) as u32;
+        let words = self.philox.blocks::<BLOCK>(step, TRANSITION_STREAM, first);
+        let kinds = match self.goals.is_mixture() {
+            true => self.philox.blocks::<BLOCK>(step, GOAL_KIND_STREAM, first)[0],
+            false => [0; BLOCK],
+        };
+        let (steps, goal_steps) = (&mut batch.steps[rows.clone()], &mut batch.goal_steps[rows]);
+        for (at, (drawn, goal)) in steps.iter_mut().zip(goal_steps).enumerate() {
+            let [low, high, goal_low, goal_high] = words.map(|word| word[at]);
+            let number = below_u64(wide(low, high), self.numbering.transitions());
             let place = self.numbering.transition(number);
-            batch.steps[row] = place.step;
-            batch.goal_steps[row] =
-                self.goals.draw(&self.numbering, place, kind, wide(words[2], words[3]));
+            *drawn = place.step;
+            *goal = self.goals.draw(&self.numbering, place, kinds[at], wide(goal_low, goal_high));
         }
     }
 }

@@ -104,13 +104,13 @@ impl ArraySummary {
             column.mean = *mean as f32;
             column.deviation = variance.sqrt() as f32;
         }
-        let not_finite = matrix.numbers().len() - counts.iter().sum::<usize>();
+        let not_finite = matrix.rows() * width - counts.iter().sum::<usize>();
         Self { name, not_finite, columns }
     }
 }
 
 fn for_each_finite(matrix: &Matrix, mut visit: impl FnMut(usize, f32)) {
-    for row in matrix.numbers().chunks_exact(matrix.columns().max(1)) {
+    for row in matrix.iter() {
         for (at, &number) in row.iter().enumerate().filter(|(_, number)| number.is_finite()) {
             visit(at, number);
         }

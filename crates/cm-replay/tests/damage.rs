@@ -233,6 +233,12 @@ fn a_header_that_claims_more_than_the_file_can_hold_is_refused_at_once() {
         assert!(message.contains("observations"), "{message}");
         assert!(message.contains("the file can hold at most"), "{message}");
     }
+    // No bytes at all, but rows without end.
+    let mut endless = npy("<f4", "(1000000000000000000, 0)", &[]);
+    error("a.npz", &npz_with(&[("observations", endless.clone())]));
+    let order = endless.windows(5).position(|text| text == b"False").unwrap();
+    endless[order..order + 5].copy_from_slice(b"True ");
+    error("a.npz", &npz_with(&[("observations", endless)]));
     // A header of four gigabytes.
     let mut long = b"\x93NUMPY\x02\x00".to_vec();
     long.extend([0xff; 4]);

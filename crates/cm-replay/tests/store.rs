@@ -50,12 +50,12 @@ proptest! {
     }
 }
 
-/// Large enough for huge pages and for several parts per batch.
+/// Large enough for huge pages, padded rows and several parts per batch.
 #[test]
 fn a_mapped_data_set_gives_the_batches_of_the_one_in_memory() {
     let rows = 200_000;
     let data = Dataset::new(
-        numbers(rows, 17, 0.01),
+        numbers(rows, 29, 0.01),
         numbers(rows, 3, 0.02),
         (1..=100).map(|end| end * rows / 100).collect(),
     )

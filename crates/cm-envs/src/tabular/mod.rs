@@ -11,10 +11,12 @@ mod krylov;
 mod occupancy;
 mod pairs;
 mod policy;
+mod preconditioner;
 mod process;
 mod reach;
 mod sampling;
 mod solver;
+mod sparse;
 mod transitions;
 mod wide;
 

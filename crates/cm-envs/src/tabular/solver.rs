@@ -17,7 +17,7 @@
 //! under `q`, which is at most `d / log(1/gamma)` because relative entropies are not negative.
 
 use super::discount::Discount;
-use super::krylov::LinearSystem;
+use super::krylov::{Accuracy, LinearSystem};
 use super::reach::Reaching;
 use super::transitions::Transitions;
 use super::wide::{Sum, Wide};
@@ -30,8 +30,8 @@ const ROUNDING: f64 = 16.0 * f64::EPSILON;
 /// Sweeps before the first round, enough for every state to have heard from its neighbours.
 const FIRST_SWEEPS: usize = 3;
 const MAX_ROUNDS: usize = 500;
-/// Newton's step must be this exact for its square to be an improvement.
-const STEP_ERROR: f64 = 0.05;
+/// A step of `log U` that is wrong by more would spoil the posterior.
+const STEP_ERROR: f64 = 1.0;
 
 /// Row `state * actions + action` of `transitions` is `p(. | state, action)`.
 #[derive(Clone, Copy)]
@@ -60,11 +60,9 @@ impl GoalProblem<'_> {
             if residual <= tolerance {
                 return Ok(values);
             }
-            sweeps = match system.solve(
-                (0.1 * residual).clamp(1e-6, 1e-2),
-                STEP_ERROR,
-                &mut slow_mixing,
-            ) {
+            let relative = (0.1 * residual).clamp(1e-6, 1e-2);
+            let accuracy = Accuracy { relative, absolute: STEP_ERROR };
+            sweeps = match system.solve(accuracy, &mut slow_mixing) {
                 Some(step) => {
                     for (&state, step) in reaching.order[1..].iter().zip(step) {
                         let value = &mut values[state as usize];

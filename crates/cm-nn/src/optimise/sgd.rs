@@ -4,6 +4,18 @@ use super::check_learning_rate;
 use crate::{Backend, Gradients, Parameters, Result};
 
 /// `p - learning_rate g` over the parameters that a set held when this was made. It has no state.
+///
+/// ```
+/// use cm_nn::{DfdxBackend, Initialiser, Parameters, Sgd, gradients};
+///
+/// let backend = DfdxBackend::new(0);
+/// let mut duals = Parameters::new(&backend, 0);
+/// let lambda = duals.create("lambda", [1, 1], Initialiser::Constant(1.0))?;
+/// let (_, mut gradients) = gradients(&backend, &[&duals], || lambda.value()?.scale(3.0))?;
+/// Sgd::new(&duals, 0.01)?.step(&mut gradients)?;
+/// assert_eq!(lambda.to_vec()?, [0.97]);
+/// # Ok::<(), cm_nn::Error>(())
+/// ```
 pub struct Sgd<B: Backend> {
     learning_rate: f32,
     parameters: Parameters<B>,

@@ -76,6 +76,17 @@ impl<B: Backend> Var<B> {
     /// 1 where positive, else 0; no gradient.
     ///
     /// A choice between two values without a branch is `m a + (1 - m) b` with `m` such a mask.
+    ///
+    /// ```
+    /// use cm_nn::{DfdxBackend, Var};
+    ///
+    /// // The expectile loss |t - 1(u < 0)| u^2 at t = 0.9, as IQL uses it.
+    /// let u = Var::new(&DfdxBackend::new(0), [1, 2], vec![1.0, -1.0])?;
+    /// let weight = u.is_positive()?.affine(0.8, 0.1)?;
+    /// let loss = weight.mul(&u.square()?)?;
+    /// assert!(loss.to_vec()?.iter().zip([0.9, 0.1]).all(|(found, x)| (found - x).abs() < 1e-6));
+    /// # Ok::<(), cm_nn::Error>(())
+    /// ```
     pub fn is_positive(&self) -> Result<Self> {
         self.map(Map::Step)
     }

@@ -4,6 +4,18 @@ use crate::{Activation, Backend, Error, Result, Var};
 
 impl<B: Backend> Var<B> {
     /// `activation(self weight + bias)`: `[n, i]`, `[i, o]`, `[1, o]` to `[n, o]`, in one operation.
+    ///
+    /// ```
+    /// use cm_nn::{Activation, DfdxBackend, Var};
+    ///
+    /// let backend = DfdxBackend::new(0);
+    /// let x = Var::new(&backend, [1, 2], vec![1.0, 2.0])?;
+    /// let weight = Var::new(&backend, [2, 2], vec![1.0, -1.0, 1.0, -1.0])?;
+    /// let bias = Var::new(&backend, [1, 2], vec![0.5, 0.5])?;
+    /// let y = x.linear(&weight, Some(&bias), Activation::Relu)?;
+    /// assert_eq!(y.to_vec()?, [3.5, 0.0]);
+    /// # Ok::<(), cm_nn::Error>(())
+    /// ```
     pub fn linear(
         &self,
         weight: &Self,

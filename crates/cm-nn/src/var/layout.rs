@@ -37,6 +37,14 @@ impl<B: Backend> Var<B> {
     }
 
     /// Every row moved down by `shift` (up if negative), those that fall off coming back at the other end.
+    ///
+    /// ```
+    /// use cm_nn::{DfdxBackend, Var};
+    ///
+    /// let x = Var::new(&DfdxBackend::new(0), [3, 1], vec![1.0, 2.0, 3.0])?;
+    /// assert_eq!(x.roll_rows(1)?.to_vec()?, [3.0, 1.0, 2.0]);
+    /// # Ok::<(), cm_nn::Error>(())
+    /// ```
     pub fn roll_rows(&self, shift: isize) -> Result<Self> {
         let rows = isize::try_from(self.rows()).unwrap_or(isize::MAX);
         let shift = shift.rem_euclid(rows).unsigned_abs();
@@ -44,6 +52,18 @@ impl<B: Backend> Var<B> {
     }
 
     /// Row `index[i]` of `self` as row `i`; `index [m, 1]` as [`Var::categorical`] and [`Var::permutation`] give it.
+    ///
+    /// ```
+    /// use cm_nn::{DfdxBackend, Var};
+    ///
+    /// let backend = DfdxBackend::new(0);
+    /// let actions = Var::new(&backend, [3, 1], vec![1.0, 2.0, 3.0])?;
+    /// let shuffled = actions.gather_rows(&Var::permutation(&backend, 3, 0x100)?)?;
+    /// let mut values = shuffled.to_vec()?;
+    /// values.sort_by(f32::total_cmp);
+    /// assert_eq!(values, [1.0, 2.0, 3.0]);
+    /// # Ok::<(), cm_nn::Error>(())
+    /// ```
     pub fn gather_rows(&self, index: &Self) -> Result<Self> {
         if index.columns() != 1 {
             return Err(Error::shape("gather_rows", "an index of one column", &[index.shape()]));

@@ -7,7 +7,7 @@ use super::check_length;
 use crate::{Backend, Distribution, Result, Shape, Var};
 
 impl<B: Backend> Var<B> {
-    /// Independent uniform numbers in `[0, 1)`.
+    /// Independent uniform numbers in `[0, 1)`: 0 is among them and 1 is not, so take the logarithm of one minus them.
     pub fn uniform(backend: &B, shape: Shape, stream: u32) -> Result<Self> {
         Self::draw("uniform", backend, shape, Distribution::Uniform, stream)
     }

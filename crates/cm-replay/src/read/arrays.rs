@@ -94,7 +94,7 @@ fn flagged(arrays: &mut impl Arrays, name: &str, rows: usize) -> Result<Vec<usiz
             found: vec![flags.rows(), flags.columns()],
         });
     }
-    let set = flags.numbers().iter().enumerate().filter(|(_, flag)| **flag != 0.0);
+    let set = flags.iter().enumerate().filter(|(_, flag)| flag[0] != 0.0);
     Ok(set.map(|(row, _)| row + 1).collect())
 }
 

@@ -138,19 +138,17 @@ fn read_rows<T: H5Type>(
         dataset.chunk_dims().and_then(|chunk| chunk.first().copied()).unwrap_or(1).max(1);
     let row_bytes = (columns * dataset.element_size()).max(1);
     let slab_rows = (SLAB_BYTES / row_bytes).max(1).next_multiple_of(chunk_rows);
-    Matrix::filled_by(*rows, columns, |target| {
-        let slabs = target.chunks_mut((slab_rows * columns).max(1));
-        for (number, slab) in slabs.enumerate() {
-            let mut starts = vec![0; shape.len()];
-            let mut counts = shape.clone();
-            starts[0] = number * slab_rows;
-            counts[0] = slab.len() / columns;
+    Matrix::filled_by(*rows, columns, |writer| {
+        // Rows without columns can be as many as a header likes to claim.
+        let rows = if columns == 0 { 0 } else { *rows };
+        for start in (0..rows).step_by(slab_rows) {
+            let (mut starts, mut counts) = (vec![0; shape.len()], shape.clone());
+            starts[0] = start;
+            counts[0] = slab_rows.min(rows - start);
             let numbers = dataset
                 .read_slice::<T>(&starts, &counts)
                 .map_err(|error| array_error(name, error))?;
-            for (target, number) in slab.iter_mut().zip(numbers) {
-                *target = convert(number);
-            }
+            writer.write(&numbers.into_iter().map(&convert).collect::<Vec<f32>>())?;
         }
         Ok(())
     })

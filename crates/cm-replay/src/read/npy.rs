@@ -2,7 +2,7 @@
 
 use std::io::{ErrorKind, Read};
 
-use super::element::Element;
+use super::element::{Element, PIECE};
 use crate::{Error, Matrix, Result};
 
 const FORMAT: &str = "NumPy";
@@ -102,26 +102,42 @@ impl NpyHeader {
                 format!("array `{name}` is in Fortran order with more than two dimensions");
             return Err(Error::format(FORMAT, reason));
         }
-        Matrix::filled_by(*rows, columns, |target| {
-            if self.element.is_native_f32() && !self.fortran {
-                return read_exactly(name, source, bytemuck::cast_slice_mut(target));
-            }
-            let size = self.element.size();
-            let mut bytes = vec![0; PIECE * size];
-            let total = (target.len() * size) as u64;
-            for start in (0..target.len()).step_by(PIECE) {
-                let count = (target.len() - start).min(PIECE);
-                let bytes = &mut bytes[..count * size];
-                read_part(name, source, bytes, (start * size) as u64, total)?;
-                for (place, element) in (start..).zip(bytes.chunks_exact(size)) {
-                    // Column after column in Fortran order, row after row otherwise.
-                    let at =
-                        if self.fortran { place % rows * columns + place / rows } else { place };
-                    target[at] = self.element.to_f32(element);
-                }
-            }
-            Ok(())
+        if self.fortran && columns > 1 {
+            // Column after column: as a matrix, the transpose.
+            let mut transpose = Vec::with_capacity(rows * columns);
+            self.read_pieces(name, source, rows * columns, |piece| {
+                transpose.extend_from_slice(piece);
+                Ok(())
+            })?;
+            return Matrix::filled_by(*rows, columns, |writer| {
+                (0..*rows).try_for_each(|row| {
+                    let numbers = transpose.iter().skip(row).step_by(*rows).copied();
+                    writer.write(&numbers.collect::<Vec<f32>>())
+                })
+            });
+        }
+        Matrix::filled_by(*rows, columns, |writer| {
+            self.read_pieces(name, source, rows * columns, |piece| writer.write(piece))
         })
+    }
+
+    /// Hands on `count` numbers, some at a time.
+    fn read_pieces(
+        &self,
+        name: &str,
+        source: &mut impl Read,
+        count: usize,
+        mut take: impl FnMut(&[f32]) -> Result<()>,
+    ) -> Result<()> {
+        let size = self.element.size();
+        let (mut bytes, mut numbers) = (vec![0; PIECE.min(count) * size], Vec::new());
+        for start in (0..count).step_by(PIECE) {
+            let bytes = &mut bytes[..(count - start).min(PIECE) * size];
+            read_part(name, source, bytes, (start * size) as u64, (count * size) as u64)?;
+            self.element.decode(bytes, &mut numbers);
+            take(&numbers)?;
+        }
+        Ok(())
     }
 
     /// Reads the numbers of an array `[N]` of integers.
@@ -135,9 +151,6 @@ impl NpyHeader {
         self.element.to_integers(name, &bytes)
     }
 }
-
-/// Numbers converted at a time.
-const PIECE: usize = 1 << 16;
 
 /// Fills `target`, or says how much of it there was.
 fn read_exactly(name: &str, source: &mut impl Read, target: &mut [u8]) -> Result<()> {

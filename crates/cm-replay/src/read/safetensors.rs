@@ -6,7 +6,7 @@ use safetensors::{Dtype, SafeTensors};
 
 use super::ReadOptions;
 use super::arrays::{Arrays, Terminals, assemble};
-use super::element::Element;
+use super::element::{Element, PIECE};
 use crate::store::map_file;
 use crate::{Dataset, Error, Matrix, Result};
 
@@ -34,11 +34,12 @@ impl Arrays for Tensors<'_> {
             let (key, expected) = (name.to_owned(), "[N, ...]".to_owned());
             return Err(Error::Shape { key, expected, found: shape });
         };
-        Matrix::filled_by(*rows, others.iter().product(), |target| {
-            for (number, bytes) in target.iter_mut().zip(bytes.chunks_exact(element.size())) {
-                *number = element.to_f32(bytes);
-            }
-            Ok(())
+        Matrix::filled_by(*rows, others.iter().product(), |writer| {
+            let mut numbers = Vec::new();
+            bytes.chunks(PIECE * element.size()).try_for_each(|piece| {
+                element.decode(piece, &mut numbers);
+                writer.write(&numbers)
+            })
         })
     }
 

@@ -57,15 +57,12 @@ impl Dataset {
         )?;
         for trajectory in 0..self.trajectories() {
             let rows = self.trajectory(trajectory);
-            let part = |matrix: &'_ Matrix| {
-                let width = matrix.columns();
-                rows.start * width..rows.end * width
-            };
             let extras: Vec<_> =
-                self.extras().values().map(|extra| &extra.numbers()[part(extra)]).collect();
+                self.extras().values().map(|extra| extra.numbers(rows.clone())).collect();
+            let extras: Vec<&[f32]> = extras.iter().map(AsRef::as_ref).collect();
             writer.push(TrajectoryRows {
-                observations: &self.observations().numbers()[part(self.observations())],
-                actions: &self.actions().numbers()[part(self.actions())],
+                observations: &self.observations().numbers(rows.clone()),
+                actions: &self.actions().numbers(rows),
                 extras: &extras,
             })?;
         }
@@ -109,9 +106,8 @@ fn load_checked(path: &Path) -> Result<Dataset> {
     let header = read_header(&map)?;
     assemble(&map, &header, |array, columns| {
         let bytes = check_array(&map, &header, array)?;
-        Matrix::filled_by(header.steps as usize, columns, |target| {
-            bytemuck::cast_slice_mut(target).copy_from_slice(bytes);
-            Ok(())
+        Matrix::filled_by(header.steps as usize, columns, |writer| {
+            writer.write(bytemuck::cast_slice(bytes))
         })
     })
 }
