@@ -18,6 +18,15 @@ use crate::reward::{reached, squared_error};
 /// The expectile loss of Eq. 5: `mean |expectile - 1(u < 0)| u^2`.
 ///
 /// Its minimiser over `v` with `u = x - v` is the mean of `x` at expectile 1/2 and tends to the largest `x` at 1.
+///
+/// ```
+/// use cm_baselines::expectile_loss;
+/// use cm_nn::{DfdxBackend, Var};
+///
+/// let u = Var::new(&DfdxBackend::new(0), [2, 1], vec![2.0, -2.0])?;
+/// assert_eq!(expectile_loss(&u, 0.75)?.item()?, (0.75 * 4.0 + 0.25 * 4.0) / 2.0);
+/// # Ok::<(), cm_nn::Error>(())
+/// ```
 pub fn expectile_loss<B: Backend>(u: &Var<B>, expectile: f32) -> Result<Var<B>> {
     let above = u.relu()?.square()?.scale(expectile)?;
     let below = u.neg()?.relu()?.square()?.scale(1.0 - expectile)?;
@@ -25,6 +34,16 @@ pub fn expectile_loss<B: Backend>(u: &Var<B>, expectile: f32) -> Result<Var<B>> 
 }
 
 /// The weights of Eq. 7, `min(largest, exp(sharpness * advantage))`, a constant.
+///
+/// ```
+/// use cm_baselines::advantage_weight;
+/// use cm_nn::{DfdxBackend, Var};
+///
+/// let advantage = Var::new(&DfdxBackend::new(0), [2, 1], vec![0.0, 1e9])?;
+/// let weights = advantage_weight(&advantage, 3.0, 100.0)?.to_vec()?;
+/// assert!(weights[0] == 1.0 && (weights[1] - 100.0).abs() < 1e-3);
+/// # Ok::<(), cm_nn::Error>(())
+/// ```
 pub fn advantage_weight<B: Backend>(
     advantage: &Var<B>,
     sharpness: f32,
@@ -145,6 +164,19 @@ impl IqlSettings {
 /// Implicit Q-learning.
 ///
 /// Parameters: `value/...`, `critic_0/...` and `critic_1/...`, their slow copies `target_0/...` and `target_1/...`, and the policy's.
+///
+/// ```
+/// use cm_baselines::{Iql, IqlSettings};
+/// use cm_nn::{DfdxBackend, Var};
+/// use cm_policy::Dimensions;
+///
+/// let backend = DfdxBackend::new(0);
+/// let settings = IqlSettings { expectile: 0.95, ..IqlSettings::plane() };
+/// let iql = Iql::new(&backend, 0, &settings, &Dimensions::new(2, 2, 0..2)?)?;
+/// let [state, goal] = [[0.0, 0.0], [3.0, 4.0]].map(|x| Var::new(&backend, [1, 2], x.to_vec()));
+/// assert_eq!(iql.value(&state?, &goal?)?.shape(), [1, 1]);
+/// # Ok::<(), cm_nn::Error>(())
+/// ```
 pub struct Iql<B: Backend> {
     settings: IqlSettings,
     dimensions: Dimensions,

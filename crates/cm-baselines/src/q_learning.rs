@@ -105,6 +105,19 @@ impl QLearningSettings {
 /// Goal-conditioned Q-learning.
 ///
 /// Parameters: `critic/...`, their slow copies `target/...`, and the policy's.
+///
+/// ```
+/// use cm_baselines::{QLearning, QLearningSettings, Reward};
+/// use cm_nn::DfdxBackend;
+/// use cm_policy::{Dimensions, Learner};
+///
+/// let settings = QLearningSettings { reward: Reward::Success, ..QLearningSettings::plane() };
+/// let dimensions = Dimensions::new(2, 2, 0..2)?;
+/// let learner = QLearning::new(&DfdxBackend::new(0), 0, &settings, &dimensions)?;
+/// let parameters = learner.snapshot()?;
+/// assert_eq!(parameters.get("target/linear_0/w"), parameters.get("critic/linear_0/w"));
+/// # Ok::<(), cm_nn::Error>(())
+/// ```
 pub struct QLearning<B: Backend> {
     settings: QLearningSettings,
     dimensions: Dimensions,

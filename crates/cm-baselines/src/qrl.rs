@@ -25,6 +25,16 @@ use crate::streams;
 /// `-E phi(d)`, which pushes states and goals apart: `mean softplus(sharpness (offset - d)) / sharpness`.
 ///
 /// The authors' `100 softplus(5 - d / 100)` is offset 500 and sharpness 0.01.
+///
+/// ```
+/// use cm_baselines::push_loss;
+/// use cm_nn::{DfdxBackend, Var};
+///
+/// let distance = Var::full(&DfdxBackend::new(0), [4, 1], 500.0)?;
+/// let loss = push_loss(&distance, 500.0, 0.01)?.item()?;
+/// assert!((loss - 100.0 * 2.0_f32.ln()).abs() < 1e-3);
+/// # Ok::<(), cm_nn::Error>(())
+/// ```
 pub fn push_loss<B: Backend>(distance: &Var<B>, offset: f32, sharpness: f32) -> Result<Var<B>> {
     let near = distance.affine(-sharpness, sharpness * offset)?.softplus()?;
     near.mean(Over::All)?.scale(1.0 / sharpness)
@@ -202,6 +212,20 @@ impl QrlSettings {
 /// Quasimetric RL.
 ///
 /// Parameters: `quasimetric/...`, for a latent transition also `encoder/...` and `transition/...`, `dual`, and the policy's.
+///
+/// ```
+/// use cm_baselines::{Qrl, QrlSettings};
+/// use cm_nn::{DfdxBackend, Var};
+/// use cm_policy::Dimensions;
+///
+/// let backend = DfdxBackend::new(0);
+/// let qrl = Qrl::new(&backend, 0, &QrlSettings::plane(), &Dimensions::new(2, 2, 0..2)?)?;
+/// let here = Var::new(&backend, [1, 2], vec![0.0, 0.0])?;
+/// let there = Var::new(&backend, [1, 2], vec![3.0, 4.0])?;
+/// assert_eq!(qrl.state_distance(&here, &here)?.item()?, 0.0);
+/// assert!(qrl.state_distance(&here, &there)?.item()? > 0.0);
+/// # Ok::<(), cm_nn::Error>(())
+/// ```
 pub struct Qrl<B: Backend> {
     settings: QrlSettings,
     dimensions: Dimensions,

@@ -63,6 +63,6 @@ fn a_reward_at_the_goal_gives_its_discounted_time() {
 fn repeats_and_resumes() {
     check_repeats_and_resumes(|backend, seed| {
         let settings = QLearningSettings { other_goals: true, ..settings(Reward::StepCost) };
-        QLearning::new(backend, seed, &settings, &World::ring(5).dimensions()).unwrap()
+        QLearning::new(backend, seed, &settings, &World::corridor(5).dimensions()).unwrap()
     });
 }

@@ -84,7 +84,7 @@ fn finds_shortest_ways_with_a_latent_transition() {
 
 #[test]
 fn repeats_and_resumes() {
-    let dimensions = World::ring(5).dimensions();
+    let dimensions = World::corridor(5).dimensions();
     check_repeats_and_resumes(|backend, seed| {
         Qrl::new(backend, seed, &settings(0.01), &dimensions).unwrap()
     });

@@ -12,12 +12,6 @@ pub struct World {
 }
 
 impl World {
-    /// A ring that can be walked both ways.
-    pub fn ring(states: usize) -> Self {
-        let next = (0..states).map(|s| [(s + states - 1) % states, (s + 1) % states]);
-        Self { next: next.collect(), strides: &[1.0] }
-    }
-
     /// A corridor: walking into its ends is staying there.
     pub fn corridor(states: usize) -> Self {
         let next = (0..states).map(|s| [s.saturating_sub(1), (s + 1).min(states - 1)]);
@@ -138,7 +132,7 @@ pub fn network(width: usize) -> MlpSettings {
 /// learner that was made from another seed.
 pub fn check_repeats_and_resumes<L: Learner<DfdxBackend>>(make: impl Fn(&DfdxBackend, u64) -> L) {
     use cm_nn::{Backend, Snapshot};
-    let world = World::ring(5);
+    let world = World::corridor(5);
     let state = |learner: &L| (learner.snapshot().unwrap(), learner.optimiser_snapshot().unwrap());
     let run = |steps: std::ops::Range<u64>, seed, start: Option<(Snapshot, Snapshot)>| {
         let backend = DfdxBackend::new(7);
