@@ -234,7 +234,8 @@ fn far_goals_on_a_rough_ring_satisfy_the_fixed_point() {
     let d = chain.successor_distances_to(0, discount).unwrap();
     assert!(d[states / 2] > 40.0, "{}", d[states / 2]);
     for state in 1..states {
-        let nearest = chain.successors(state).map(|(next, _)| d[next]).fold(f64::INFINITY, f64::min);
+        let nearest =
+            chain.successors(state).map(|(next, _)| d[next]).fold(f64::INFINITY, f64::min);
         let sum: f64 = chain.successors(state).map(|(next, p)| p * (nearest - d[next]).exp()).sum();
         assert_close(d[state], discount.step_length() + nearest - sum.ln(), 1e-12);
     }
