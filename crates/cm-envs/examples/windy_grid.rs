@@ -25,6 +25,7 @@ const LAYOUT: &str = "
 
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = std::env::args_os().nth(1).map_or_else(std::env::temp_dir, PathBuf::from);
+    std::fs::create_dir_all(&folder)?;
     let wind = Wind { direction: Move::South, probability: 0.3 };
     let grid = Grid::parse(LAYOUT, &GridRules { wind: Some(wind), ..GridRules::default() })?;
     let (start, goal) = (grid.marked('S')[0], grid.marked('G')[0]);

@@ -51,6 +51,16 @@ pub fn linear<B: Backend>(make: impl Fn(u64) -> B) -> Result<()> {
         let [x, w, _] = inputs(5, 3, 4);
         check(&backend, &format!("linear {activation:?}, no bias"), &[x, w], no_bias, exact)?;
     }
+    // One layer applied twice, whose weight and bias each have a gradient of two parts.
+    let twice = |x: &[Var<B>]| {
+        let once = x[0].linear(&x[1], Some(&x[2]), Activation::Tanh)?;
+        once.linear(&x[1], Some(&x[2]), Activation::Tanh)
+    };
+    let exact = |x: &[Exact]| {
+        let once = layer(&x[0], &x[1], &x[2], Activation::Tanh);
+        layer(&once, &x[1], &x[2], Activation::Tanh)
+    };
+    check(&backend, "linear twice", &inputs(5, 3, 3), twice, exact)?;
     let pair = [Exact::normal([4, 3], 4), Exact::normal([5, 3], 5)];
     let transposed = |y: &Exact| Exact::from_fn([y.shape[1], y.shape[0]], |i, j| y.at(j, i));
     let operation = |x: &[Var<B>]| x[0].matmul(&x[1].transpose()?);
@@ -80,6 +90,9 @@ pub fn layer_norm<B: Backend>(make: impl Fn(u64) -> B) -> Result<()> {
     };
     check(&backend, "layer_norm", &inputs(4, 7), operation, exact)?;
     check_along(&backend, "layer_norm, large", &inputs(300, 130), operation, exact)?;
+    let twice = |x: &[Var<B>]| operation(&[operation(x)?, x[1].clone(), x[2].clone()]);
+    let exact_twice = |x: &[Exact]| exact(&[exact(x), x[1].clone(), x[2].clone()]);
+    check(&backend, "layer_norm twice", &inputs(4, 7), twice, exact_twice)?;
     // A single column is all mean: the result is the bias, and nothing flows to the input.
     check(&backend, "layer_norm of one column", &inputs(3, 1), operation, exact)
 }
