@@ -58,7 +58,7 @@ pub(crate) fn studies() -> Result<Vec<Study>> {
         |name, chain| -> Result<Study> { Ok(Study { name, chain, discount: Discount::new(0.8)? }) };
     Ok(vec![
         study("stochastic chain", chain)?,
-        study("slippery grid with a one-way door", grid)?,
+        study("slippery one-way grid", grid)?,
         study("random process", random)?,
     ])
 }
