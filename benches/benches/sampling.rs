@@ -3,13 +3,13 @@
 //! `cargo bench -p cm-benches --bench sampling` ends with two ratios for each batch size, each measured alternately in one run: to a plain gather with
 //! precomputed indices, and to NumPy (`numpy_sampling.py`, run by `$PYTHON` or `python3`; left out where that has no NumPy).
 //!
-//! Nanoseconds per sample on two virtual cores that other programs kept busy (load 10 to 13; the best of each over 10 s):
+//! Nanoseconds per sample on two virtual cores (the best of each):
 //!
 //! | batch | one thread | NumPy beside it | two threads | NumPy beside it | one thread to a plain gather |
 //! |---|---|---|---|---|---|
-//! | 256 | 102 | 866 (8.5 times) | 106 | 679 (6.4 times) | 1.3 times as fast |
-//! | 1024 | 104 | 830 (8.0 times) | 52 | 363 (7.0 times) | 1.4 times as fast |
-//! | 4096 | 104 | 511 (4.9 times) | 62 | 379 (6.1 times) | 2.0 times as fast |
+//! | 256 | 100 | 468 (4.7 times) | 54 | 451 (8.4 times) | 1.4 times as fast |
+//! | 1024 | 101 | 406 (4.0 times) | 52 | 395 (7.6 times) | 1.4 times as fast |
+//! | 4096 | 98 | 377 (3.9 times) | 52 | 391 (7.5 times) | 1.3 times as fast |
 //!
 //! A plain gather is itself only about 3 times as fast as NumPy here: the rows come from memory, not from the cache, and that is
 //! what a sample costs. Ten times NumPy was not reached on these cores.
