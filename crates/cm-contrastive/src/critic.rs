@@ -148,7 +148,7 @@ impl<B: Backend> Critic<B> {
         phi.mul(psi)?.sum(Over::Columns)
     }
 
-    /// The change of variables that turns the critic into a successor distance (`eq:dsd_upper_bound`), for all pairs, `[n, m]`:
+    /// The change of variables that turns the critic into a successor distance (Eq. 16, `eq:dsd_upper_bound`), for all pairs, `[n, m]`:
     /// `f(g_j, a'_j, g_j) - f(s_i, a_i, g_j)`.
     ///
     /// Unlike a quasimetric network it may be negative and may violate triangles.

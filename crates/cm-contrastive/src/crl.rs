@@ -59,7 +59,7 @@ impl CrlSettings {
     }
 }
 
-/// Contrastive RL: a critic by contrastive learning (`eq:infonce_objective`), a policy that maximises it.
+/// Contrastive RL: a critic by contrastive learning (Eq. 7, `eq:infonce_objective`), a policy that maximises it.
 pub struct Crl<B: Backend> {
     backend: B,
     dimensions: Dimensions,
@@ -95,7 +95,7 @@ impl<B: Backend> Crl<B> {
         &self.critic
     }
 
-    /// The contrastive loss of the critic over all pairs of the batch (`eq:contrastive_loss`), `[1, 1]`.
+    /// The contrastive loss of the critic over all pairs of the batch (Eq. 8, `eq:contrastive_loss`), `[1, 1]`.
     pub fn contrastive_loss(&self, batch: &Batch<B>) -> Result<Var<B>> {
         let phi = self.critic.phi(&batch.state, &batch.action)?;
         self.contrastive.of(&self.critic.pairs(&phi, &self.critic.psi(&batch.goal)?)?)
@@ -131,7 +131,7 @@ impl<B: Backend> Learner<B> for Crl<B> {
         self.actor.act(state, goal)
     }
 
-    /// The critic's successor distance (`eq:dsd_upper_bound`).
+    /// The critic's successor distance (Eq. 16, `eq:dsd_upper_bound`).
     fn distance(
         &self,
         state: &Var<B>,

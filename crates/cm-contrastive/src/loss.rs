@@ -19,7 +19,7 @@ pub struct ContrastiveSettings {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum ContrastiveLoss {
-    /// Mean of the forward and the backward loss (`eq:contrastive_loss`).
+    /// Mean of the forward and the backward loss (Eq. 8, `eq:contrastive_loss`).
     #[default]
     Symmetric,
     /// Each `(s_i, a_i)` picks its goal: `mean_i (logsumexp_j f_ij - f_ii)`.

@@ -120,7 +120,7 @@ pub(crate) fn plane_quasimetric() -> QuasimetricSettings {
     QuasimetricSettings { head, features: 512, network }
 }
 
-/// CMD 1-step: `f(s, a, g) = c(g) - d((s, a), (g, a'))` (`eq:critic_reparam`) learned contrastively, so that `d` is the successor distance.
+/// CMD 1-step: `f(s, a, g) = c(g) - d((s, a), (g, a'))` (Eq. 12, `eq:critic_reparam`) learned contrastively, so that `d` is the successor distance.
 ///
 /// Parameters: `quasimetric/...` (and `quasimetric_1/...` if twin), `potential/...`, `policy/...`.
 pub struct Cmd1<B: Backend> {
@@ -167,7 +167,7 @@ impl<B: Backend> Cmd1<B> {
         })
     }
 
-    /// The contrastive loss with shuffled goal actions (`eq:contrastive_loss_reparam`), `[1, 1]`; the mean over both quasimetrics if twin.
+    /// The contrastive loss with shuffled goal actions (Eq. 13, `eq:contrastive_loss_reparam`), `[1, 1]`; the mean over both quasimetrics if twin.
     pub fn contrastive_loss(&self, batch: &Batch<B>) -> Result<Var<B>> {
         let goal_action = self.settings.goal_actions.shuffle(&batch.goal_action)?;
         let from = self.features.state_action(&batch.state, &batch.action)?;
@@ -180,7 +180,7 @@ impl<B: Backend> Cmd1<B> {
         let loss = |d: &Quasimetric<B>| {
             let distance = d.pairs(&d.features(&from)?, &d.features(&to)?)?;
             let minus_distance = distance.scale(-1.0 / self.settings.distance_divisor)?;
-            // eq:critic_reparam
+            // Eq. 12, eq:critic_reparam
             let energy = match &potential {
                 Some(c) => minus_distance.add(c)?,
                 None => minus_distance,
@@ -194,7 +194,7 @@ impl<B: Backend> Cmd1<B> {
         }
     }
 
-    /// The policy's loss (`eq:policy_loss`), `[1, 1]`.
+    /// The policy's loss (Eq. 23, `eq:policy_loss`), `[1, 1]`.
     pub fn policy_loss(&self, batch: &Batch<B>, metrics: &mut Metrics<B>) -> Result<Var<B>> {
         let [goal, goal_action] = self.actor.goals(batch)?;
         let to = self.features.state_action(&goal, &goal_action)?;
@@ -233,7 +233,7 @@ impl<B: Backend> Learner<B> for Cmd1<B> {
         self.actor.act(state, goal)
     }
 
-    /// `d((s, a), (g, a'))`: the successor distance (`eq:successor_diff_2`), up to the divisors of the settings.
+    /// `d((s, a), (g, a'))`: the successor distance (Eq. 14, `eq:successor_diff_2`), up to the divisors of the settings.
     fn distance(
         &self,
         state: &Var<B>,

@@ -128,7 +128,7 @@ impl Cmd2Settings {
     }
 }
 
-/// CMD 2-step: a contrastive critic `f`, and a quasimetric `d` distilled from `f(g, a, g) - f(s, a, g)` (`eq:dsd_upper_bound`).
+/// CMD 2-step: a contrastive critic `f`, and a quasimetric `d` distilled from `f(g, a, g) - f(s, a, g)` (Eq. 16, `eq:dsd_upper_bound`).
 ///
 /// Parameters: `contrastive/...`, `quasimetric/...`, `lambda`, `policy/...`.
 pub struct Cmd2<B: Backend> {
@@ -191,13 +191,13 @@ impl<B: Backend> Cmd2<B> {
         &self.critic
     }
 
-    /// The contrastive loss of the critic (`eq:contrastive_loss`), `[1, 1]`.
+    /// The contrastive loss of the critic (Eq. 8, `eq:contrastive_loss`), `[1, 1]`.
     pub fn contrastive_loss(&self, batch: &Batch<B>) -> Result<Var<B>> {
         let phi = self.critic.phi(&batch.state, &batch.action)?;
         self.settings.contrastive.of(&self.critic.pairs(&phi, &self.critic.psi(&batch.goal)?)?)
     }
 
-    /// The distillation loss with its dual term (`eq:distill_optimization`), `[1, 1]`. Adds `constraint`, `conservative` and `multiplier` to the metrics.
+    /// The distillation loss with its dual term (Eq. 20, `eq:distill_optimization`), `[1, 1]`. Adds `constraint`, `conservative` and `multiplier` to the metrics.
     pub fn distillation_loss(&self, batch: &Batch<B>, metrics: &mut Metrics<B>) -> Result<Var<B>> {
         let Cmd2Settings { objective, goal_actions, margin, .. } = self.settings;
         // d((s_i, a_i), (g_j, a'_j)) with shuffled a'.
@@ -207,7 +207,7 @@ impl<B: Backend> Cmd2<B> {
         let q = &self.quasimetric;
         let distance = q.pairs(&q.features(&from)?, &q.features(&to)?)?;
         let distance = distance.scale(1.0 / self.settings.distance_divisor)?;
-        // f(g_j, a, g_j) - f(s_i, a_i, g_j), eq:dsd_upper_bound; which a does not matter at the optimum.
+        // f(g_j, a, g_j) - f(s_i, a_i, g_j), Eq. 16, eq:dsd_upper_bound; which a does not matter at the optimum.
         let reference = match objective {
             Objective::AuthorsCode => &batch.goal_action,
             Objective::PaperText | Objective::Plane => &batch.action,
@@ -217,7 +217,7 @@ impl<B: Backend> Cmd2<B> {
         objective.loss(&distance, &target, &self.lambda.value()?, margin, metrics)
     }
 
-    /// The policy's loss (`eq:policy_loss`), `[1, 1]`.
+    /// The policy's loss (Eq. 23, `eq:policy_loss`), `[1, 1]`.
     pub fn policy_loss(&self, batch: &Batch<B>, metrics: &mut Metrics<B>) -> Result<Var<B>> {
         let [goal, goal_action] = self.actor.goals(batch)?;
         let distance =

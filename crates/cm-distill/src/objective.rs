@@ -12,7 +12,7 @@ use crate::Result;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Objective {
-    /// `min_d max_l neg + l (pos - margin)` (`eq:distill_optimization`) with `h(x) = x^2`, `l = softplus(lambda)` and the critic's reference `f(g_j, a_j, g_j)`.
+    /// `min_d max_l neg + l (pos - margin)` (Eq. 20, `eq:distill_optimization`) with `h(x) = x^2`, `l = softplus(lambda)` and the critic's reference `f(g_j, a_j, g_j)`.
     PaperText,
     /// `pos + neg / l + l (margin - stop(pos))` with `h(x) = x^2`, `l = softplus(lambda) + 0.01`, `neg` without the diagonal, reference `f(g_j, a'_j, g_j)`.
     AuthorsCode,
@@ -36,9 +36,9 @@ impl Objective {
         metrics: &mut Metrics<B>,
     ) -> Result<Var<B>> {
         let excess = distance.sub(target)?;
-        // eq:distillation_constraint
+        // Eq. 18, eq:distillation_constraint
         let constraint = self.penalty(&excess.diagonal()?)?.mean(Over::All)?;
-        // eq:distill_loss
+        // Eq. 19, eq:distill_loss
         let conservative = self.penalty(&excess.neg()?)?;
         let conservative = match self {
             Self::PaperText => conservative.mean(Over::All)?,
@@ -62,7 +62,7 @@ impl Objective {
                 constraint.mul(&root)?.add(&conservative.div(&root)?)?
             }
         };
-        // What the multiplier ascends on, with the sign turned: l (pos - margin) of eq:distill_optimization.
+        // What the multiplier ascends on, with the sign turned: l (pos - margin) of Eq. 20, eq:distill_optimization.
         let slack = constraint.stop_gradient().affine(-1.0, margin)?;
         metrics.extend([
             ("constraint", constraint.stop_gradient()),

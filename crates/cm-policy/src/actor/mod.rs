@@ -105,7 +105,7 @@ impl<B: Backend> Actor<B> {
         Ok([goal?, goal_action?])
     }
 
-    /// The policy's loss (`eq:policy_loss`), `[1, 1]`.
+    /// The policy's loss (Eq. 23, `eq:policy_loss`), `[1, 1]`.
     ///
     /// `goal` is the first of [`goals`](Self::goals), and `distance` gives `d((s, a), (g, a'))` row by row, `[n, 1]`, as a function of the action for those
     /// goals. Adds `policy_distance` and `behaviour_cloning` to the metrics.

@@ -96,7 +96,7 @@ impl Default for ActorSettings {
 }
 
 impl ActorSettings {
-    /// As the paper writes it (`eq:policy_loss`): random goals, distance and log-density with equal weights, no mixing, 4 x 512.
+    /// As the paper writes it (Eq. 23, `eq:policy_loss`): random goals, distance and log-density with equal weights, no mixing, 4 x 512.
     pub fn paper_text() -> Self {
         Self {
             policy: PolicySettings::default(),
