@@ -25,7 +25,7 @@
 //! | `hdf5-pure` 0.47.0 | 46 | chunked layouts that HDF5 2.0 writes under `libver="latest"` with a filter; resizable in two dimensions |
 //!
 //! In 20,000 files with flipped bytes or a missing end neither of the first two panicked or allocated more than a few megabytes. A gzipped file of a million
-//! steps takes `rust-hdf5` about as long as h5py, since both are bound by decompression. It also writes: D4RL's layout, with chunks, gzip and boolean enumerations.
+//! steps takes `rust-hdf5` about as long as h5py, since both are bound by decompression. Its interface for writing (chunks, gzip, boolean enumerations) is not used yet.
 
 mod arrays;
 mod csv;
