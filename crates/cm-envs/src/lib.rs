@@ -1,8 +1,12 @@
 #![doc = include_str!("../README.md")]
 
+mod env;
 mod error;
 mod output;
 mod plot;
+mod rollout;
 pub mod tabular;
 
+pub use env::Env;
 pub use error::Error;
+pub use rollout::{Outcome, Rollout, rollout, success_rate};
