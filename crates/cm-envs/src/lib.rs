@@ -2,6 +2,7 @@
 
 mod env;
 mod error;
+pub mod mujoco;
 mod output;
 mod plot;
 mod rollout;

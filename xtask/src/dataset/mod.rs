@@ -1,7 +1,7 @@
 //! `cargo xtask dataset`: the public data sets, and people's own files.
 
 mod cache;
-mod checksum;
+pub(crate) mod checksum;
 mod download;
 mod manifest;
 #[cfg(test)]
