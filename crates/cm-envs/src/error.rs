@@ -110,6 +110,18 @@ pub enum Error {
         /// Rounds of policy iteration done.
         rounds: usize,
     },
+    /// An action that no world can carry out.
+    #[error("action: expected finite numbers, found {found:?}")]
+    Action {
+        /// The action given.
+        found: Vec<f32>,
+    },
+    /// A mean length of trajectories that none can have.
+    #[error("mean_length: expected a finite number of at least 1, found {found}")]
+    MeanLength {
+        /// The value given.
+        found: f64,
+    },
     /// A file that cannot be read or written.
     #[error("{}: {source}", path.display())]
     File {

@@ -5,6 +5,7 @@ mod error;
 pub mod mujoco;
 mod output;
 mod plot;
+pub mod point_maze;
 mod rollout;
 pub mod tabular;
 
