@@ -146,6 +146,20 @@ pub enum Error {
         /// The value given.
         found: f64,
     },
+    /// A task that does not exist.
+    #[error("no task `{found}`; there are: {known}")]
+    UnknownTask {
+        /// The name given.
+        found: String,
+        /// The names there are.
+        known: String,
+    },
+    /// A rule for cells that does not exist.
+    #[error("no rule `{found}` for cells; there are: floor, round")]
+    UnknownCellRule {
+        /// The name given.
+        found: String,
+    },
     /// MuJoCo's library is nowhere to be found.
     #[error(
         "MuJoCo was not found ({} is not there, CM_MUJOCO is not set, and the system has none): \

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+pub mod ant_maze;
 mod env;
 mod error;
 pub mod mujoco;

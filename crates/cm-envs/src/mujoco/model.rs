@@ -85,7 +85,7 @@ impl Model {
             .map_err(|error| failed(error.into()))?;
         // SAFETY: the model lives as long as `self`, both strings through the call; the format is for one double.
         guarded(|| unsafe {
-            (self.api().print_model)(self.handle, name.as_ptr(), c"%.17g ".as_ptr())
+            (self.api().print_model)(self.handle, name.as_ptr(), c"%-26.17g".as_ptr())
         })?;
         std::fs::read_to_string(&path).map_err(failed)
     }
