@@ -24,6 +24,7 @@ mod description;
 mod guide;
 mod maze;
 mod navigation;
+mod picture;
 mod task;
 mod world;
 
@@ -32,6 +33,7 @@ pub use collect::{Collected, Recipe};
 pub use guide::{Guide, policy_input};
 pub use maze::{Cell, Maze, SCALE};
 pub use navigation::{CellRule, Navigator};
+pub use picture::{Animation, Coverage, Paths};
 pub use task::Task;
 pub use world::{AntEpisode, AntMaze};
 
