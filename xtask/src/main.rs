@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 mod dataset;
+mod expert;
 mod mujoco;
 mod test;
 mod verify;
@@ -21,6 +22,8 @@ struct Arguments {
 enum Command {
     /// List, download, verify, convert and inspect data sets.
     Dataset(dataset::Arguments),
+    /// Evaluate the walking policy that data sets are generated with.
+    Expert(expert::Arguments),
     /// Get MuJoCo, which AntMaze runs on.
     Mujoco(mujoco::Arguments),
     /// Check format, lints, tests, doc tests and documentation, cheapest first.
@@ -32,6 +35,7 @@ enum Command {
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Dataset(arguments) => dataset::run(arguments),
+        Command::Expert(arguments) => expert::run(&arguments),
         Command::Mujoco(arguments) => mujoco::run(arguments),
         Command::Test(arguments) => test::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),

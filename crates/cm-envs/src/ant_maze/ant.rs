@@ -35,7 +35,7 @@ const TORQUE: f64 = 30.0;
 /// let mut ant = Ant::new(&Ant::model(&mujoco, Some(Maze::Umaze))?)?;
 /// ant.place(&standing(&mut Philox::new(1).stream(0, 0)))?;
 /// ant.step(&[0.5; ACTION])?;
-/// assert!(ant.state()[2] > 0.25 && !ant.is_upside_down());
+/// assert!(ant.state()[2] > 0.25 && ant.uprightness() > 0.9);
 /// # Ok::<(), cm_envs::Error>(())
 /// ```
 #[derive(Debug)]
@@ -84,15 +84,9 @@ impl Ant {
         [self.state[0], self.state[1]]
     }
 
-    /// How upright the ant is: the vertical part of the torso's own upward direction, from 1 to -1.
+    /// How upright the ant is; see [`uprightness`].
     pub fn uprightness(&self) -> f64 {
-        let [x, y] = [self.state[4], self.state[5]];
-        1.0 - 2.0 * (x * x + y * y)
-    }
-
-    /// Whether the ant lies on its back.
-    pub fn is_upside_down(&self) -> bool {
-        self.uprightness() < 0.0
+        uprightness([self.state[4], self.state[5]])
     }
 
     /// Acts for 0.1 s. Actions are clipped to `[-1, 1]`; what is not a number is refused.
@@ -130,4 +124,10 @@ pub fn standing(random: &mut Stream) -> [f64; STATE] {
     let norm = state[3..7].iter().map(|number| number * number).sum::<f64>().sqrt();
     state[3..7].iter_mut().for_each(|number| *number /= norm);
     state
+}
+
+/// How upright an ant is whose quaternion has these numbers x and y (the state's 4 and 5): the vertical part of its own upward direction, from 1 to
+/// -1. Below 0 it lies on its back.
+pub fn uprightness([x, y]: [f64; 2]) -> f64 {
+    1.0 - 2.0 * (x * x + y * y)
 }

@@ -48,10 +48,6 @@ pub struct Collected {
     pub rewards: Vec<f32>,
     /// Where the episode was sent.
     pub goal: [f32; 2],
-    /// The step after which it first was there.
-    pub reached_after: Option<usize>,
-    /// Whether the ant was ever on its back.
-    pub flipped: bool,
 }
 
 impl Recipe {
@@ -100,10 +96,6 @@ impl Recipe {
             }
             ant.step(&action)?;
             episode.next_states.extend(ant.state().map(|number| number as f32));
-            if episode.reached_after.is_none() && is_near(ant.xy(), goal) {
-                episode.reached_after = Some(step + 1);
-            }
-            episode.flipped |= ant.is_upside_down();
         }
         episode.rewards.push(0.0);
         Ok(episode)

@@ -28,14 +28,14 @@ mod picture;
 mod task;
 mod world;
 
-pub use ant::{ACTION, Ant, STATE, standing};
+pub use ant::{ACTION, Ant, STATE, standing, uprightness};
 pub use collect::{Collected, Recipe};
 pub use guide::{Guide, policy_input};
 pub use maze::{Cell, Maze, SCALE};
 pub use navigation::{CellRule, Navigator};
 pub use picture::{Animation, Coverage, Paths};
 pub use task::Task;
-pub use world::{AntEpisode, AntMaze};
+pub use world::{AntEpisode, AntMaze, is_near};
 
 /// The streams of random numbers of this environment, among those of environments.
 mod streams {

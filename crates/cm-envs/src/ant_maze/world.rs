@@ -128,7 +128,7 @@ impl Env for AntMaze {
     }
 }
 
-/// Whether a place counts as the goal.
-pub(super) fn is_near(place: [f64; 2], goal: [f64; 2]) -> bool {
+/// Whether a place counts as the goal: within 0.5 of it.
+pub fn is_near(place: [f64; 2], goal: [f64; 2]) -> bool {
     (place[0] - goal[0]).hypot(place[1] - goal[1]) <= SUCCESS_RADIUS
 }

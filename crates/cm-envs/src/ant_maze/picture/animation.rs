@@ -40,6 +40,8 @@ const LEG: RGBColor = RGBColor(33, 33, 33);
 const TORSO: RGBColor = RGBColor(31, 119, 180);
 /// All colours there are.
 const PALETTE: [RGBColor; 6] = [WHITE, WALL, GOAL, TRAIL, LEG, TORSO];
+/// Pixels across, at most.
+const WIDTH: u32 = 400;
 /// Hundredths of a second that a step is shown.
 const DELAY: usize = 3;
 
@@ -59,7 +61,7 @@ impl Animation<'_> {
                 self.every
             ));
         }
-        let frame = Frame { maze: self.maze, scale: 10.0, top: 0 };
+        let frame = Frame::new(self.maze, WIDTH, 0);
         let (width, height) = frame.size();
         let palette: Vec<u8> = PALETTE.iter().flat_map(|&RGBColor(r, g, b)| [r, g, b]).collect();
         let mut bytes = Vec::new();
@@ -136,13 +138,13 @@ mod tests {
             Animation { maze: Maze::Umaze, states: &states, goal: [0.5, 8.5], every: 4 };
         let bytes = animation.encode().unwrap();
         let mut decoder = gif::DecodeOptions::new().read_info(&bytes[..]).unwrap();
-        assert_eq!((decoder.width(), decoder.height()), (200, 200));
-        let frame = Frame { maze: Maze::Umaze, scale: 10.0, top: 0 };
+        assert_eq!((decoder.width(), decoder.height()), (400, 400));
+        let frame = Frame::new(Maze::Umaze, WIDTH, 0);
         let mut steps = Vec::new();
         while let Some(picture) = decoder.read_next_frame().unwrap() {
             let at = |place| {
                 let (x, y) = frame.pixel(place);
-                PALETTE[picture.buffer[y as usize * 200 + x as usize] as usize]
+                PALETTE[picture.buffer[y as usize * 400 + x as usize] as usize]
             };
             let torso = (0..7).filter(|&step| at([f64::from(step), 0.0]) == TORSO);
             steps.extend(torso);

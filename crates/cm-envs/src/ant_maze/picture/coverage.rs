@@ -78,7 +78,7 @@ impl Coverage {
     }
 
     fn frame(&self) -> Frame {
-        Frame { maze: self.maze, scale: 16.0, top: 40 }
+        Frame::new(self.maze, 800, 40)
     }
 
     fn draw<Backend: DrawingBackend>(

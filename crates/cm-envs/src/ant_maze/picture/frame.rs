@@ -12,12 +12,19 @@ pub(super) const GOAL: RGBColor = RGBColor(214, 39, 40);
 /// A maze drawn so that a unit has `scale` pixels, below `top` pixels of something else. North, the direction of y, is up.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
-    pub(super) maze: Maze,
-    pub(super) scale: f64,
-    pub(super) top: i32,
+    maze: Maze,
+    scale: f64,
+    top: i32,
 }
 
 impl Frame {
+    /// At most `width` pixels wide. A unit has an even number of pixels, so that squares of half a unit are all of the same size.
+    pub(super) fn new(maze: Maze, width: u32, top: i32) -> Self {
+        let units = maze.columns() as f64 * SCALE;
+        let scale = 2.0 * (f64::from(width) / units / 2.0).floor().max(1.0);
+        Self { maze, scale, top }
+    }
+
     /// Width and height of the picture in pixels.
     pub(super) fn size(self) -> (u32, u32) {
         let side = |cells: usize| (cells as f64 * SCALE * self.scale).round() as u32;

@@ -40,7 +40,7 @@ impl Paths<'_> {
     }
 
     fn frame(&self) -> Frame {
-        Frame { maze: self.maze, scale: 18.0, top: 40 }
+        Frame::new(self.maze, 800, 40)
     }
 
     fn draw<Backend: DrawingBackend>(&self, area: &DrawingArea<Backend, Shift>) -> Drawn<Backend> {
