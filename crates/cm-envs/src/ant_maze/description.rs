@@ -21,11 +21,11 @@ const LEGS: [Leg; 4] = [
 /// The legs in the order of their motors.
 const MOTORS: [usize; 4] = [4, 1, 2, 3];
 
-/// The ant in `maze`, or on an open floor.
+/// The ant in `maze`, or on an open floor, in MJCF: for MuJoCo's own viewer, or for other tools.
 ///
 /// Floor and walls have no contact margin of their own: the margin of a pair was the larger of the two before MuJoCo 3.5 and is their sum since; with 0 and the
 /// ant's 0.01 it is 0.01 in both.
-pub(super) fn mjcf(maze: Option<Maze>) -> String {
+pub fn mjcf(maze: Option<Maze>) -> String {
     let mut xml = String::from(
         r#"<mujoco model="ant maze">
 <compiler angle="degree" inertiafromgeom="true"/>

@@ -30,6 +30,7 @@ mod world;
 
 pub use ant::{ACTION, Ant, STATE, standing, uprightness};
 pub use collect::{Collected, Recipe};
+pub use description::mjcf;
 pub use guide::{Guide, policy_input};
 pub use maze::{Cell, Maze, SCALE};
 pub use navigation::{CellRule, Navigator};
