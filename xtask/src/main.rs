@@ -22,7 +22,7 @@ struct Arguments {
 enum Command {
     /// List, download, verify, convert and inspect data sets.
     Dataset(dataset::Arguments),
-    /// Evaluate the walking policy that data sets are generated with.
+    /// Train or evaluate the walking policy that data sets are generated with.
     Expert(expert::Arguments),
     /// Get MuJoCo, which AntMaze runs on.
     Mujoco(mujoco::Arguments),

@@ -2,6 +2,7 @@
 
 mod evaluate;
 mod policy;
+mod train;
 
 use clap::{Args, Subcommand};
 
@@ -20,10 +21,16 @@ enum Command {
         after_help = "Examples:\n  cargo xtask expert evaluate\n  cargo xtask expert evaluate umaze --cells round --out figures"
     )]
     Evaluate(evaluate::Arguments),
+    /// Train an expert from scratch by proximal policy optimisation, going on where an earlier training was cut off.
+    #[command(
+        after_help = "Examples:\n  cargo xtask expert train --out runs/floor\n  cargo xtask expert train --out runs/large --ground large --from runs/floor/expert.safetensors"
+    )]
+    Train(train::Arguments),
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     match &arguments.command {
         Command::Evaluate(arguments) => evaluate::run(arguments),
+        Command::Train(arguments) => train::run(arguments),
     }
 }

@@ -9,7 +9,7 @@ use cm_nn::Snapshot;
 /// Added to the variance of an input before its root is taken.
 pub(super) const VARIANCE_FLOOR: f32 = 1e-6;
 /// Normalised inputs are clipped to this.
-pub(super) const INPUT_LIMIT: f32 = 10.0;
+const INPUT_LIMIT: f32 = 10.0;
 
 /// The walking policy of `datasets/`, or one of the same form.
 #[derive(Clone, Debug)]
@@ -84,10 +84,7 @@ impl Expert {
 
     /// The mean action for what [`cm_envs::ant_maze::policy_input`] gives.
     pub(crate) fn act(&self, input: &[f32; STATE], action: &mut [f32; ACTION]) {
-        let normalised = input.iter().zip(&self.mean).zip(&self.scale);
-        let mut values: Vec<f32> = normalised
-            .map(|((x, mean), scale)| ((x - mean) * scale).clamp(-INPUT_LIMIT, INPUT_LIMIT))
-            .collect();
+        let mut values: Vec<f32> = normalise(input, &self.mean, &self.scale).collect();
         for (index, layer) in self.layers.iter().enumerate() {
             let mut next = layer.bias.clone();
             for (&value, row) in values.iter().zip(layer.weight.chunks_exact(next.len())) {
@@ -104,6 +101,12 @@ impl Expert {
             *action = value.clamp(-1.0, 1.0);
         }
     }
+}
+
+/// Inputs in units of their standard deviations.
+pub(super) fn normalise(input: &[f32], mean: &[f32], scale: &[f32]) -> impl Iterator<Item = f32> {
+    let numbers = input.iter().zip(mean).zip(scale);
+    numbers.map(|((x, mean), scale)| ((x - mean) * scale).clamp(-INPUT_LIMIT, INPUT_LIMIT))
 }
 
 #[cfg(test)]
