@@ -48,3 +48,33 @@ fn main() -> ExitCode {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn every_command_is_well_formed_and_shows_an_example() {
+        Arguments::command().debug_assert();
+        fn check(command: &clap::Command) {
+            if command.get_subcommands().next().is_none() {
+                let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+                assert!(help.contains("Example"), "{}", command.get_name());
+            }
+            command.get_subcommands().for_each(check);
+        }
+        Arguments::command().get_subcommands().for_each(check);
+        for line in [
+            "xtask expert train",
+            "xtask expert train --maze large --from a.safetensors --steps 1",
+            "xtask expert evaluate umaze --cells round",
+            "xtask dataset generate antmaze-umaze --d4rl-hdf5",
+            "xtask mujoco install --wheel a.whl",
+        ] {
+            Arguments::try_parse_from(line.split(' ')).map_err(|error| error.to_string()).unwrap();
+        }
+        assert!(Arguments::try_parse_from(["xtask", "expert", "train", "--maze", "moon"]).is_err());
+    }
+}

@@ -23,7 +23,7 @@ enum Command {
     Evaluate(evaluate::Arguments),
     /// Train an expert from scratch by proximal policy optimisation, going on where an earlier training was cut off.
     #[command(
-        after_help = "Examples:\n  cargo xtask expert train --out runs/floor\n  cargo xtask expert train --out runs/large --ground large --from runs/floor/expert.safetensors"
+        after_help = "Examples:\n  cargo xtask expert train --out runs/floor\n  cargo xtask expert train --out runs/large --maze large --from runs/floor/expert.safetensors"
     )]
     Train(train::Arguments),
 }

@@ -28,9 +28,9 @@ pub(super) struct Arguments {
     /// Folder for the expert, the checkpoint and the metrics; a training that is there already goes on.
     #[arg(long, value_name = "FOLDER", default_value = "runs/expert")]
     out: PathBuf,
-    /// Where to walk: floor (open), umaze, medium or large.
-    #[arg(long, default_value = "floor", value_parser = ground)]
-    ground: Option<Maze>,
+    /// Walk in this maze (umaze, medium or large) instead of on an open floor.
+    #[arg(long, value_parser = maze)]
+    maze: Option<Maze>,
     /// Steps of the environment.
     #[arg(long, default_value_t = 3_000_000)]
     steps: u64,
@@ -56,12 +56,9 @@ const PERIOD: u64 = 20;
 const EVALUATION_ANTS: usize = 32;
 const EVALUATION_STEPS: usize = 200;
 
-fn ground(text: &str) -> Result<Option<Maze>, String> {
-    if text == "floor" {
-        return Ok(None);
-    }
+fn maze(text: &str) -> Result<Maze, String> {
     let maze = Maze::ALL.into_iter().find(|maze| maze.to_string() == text);
-    maze.map(Some).ok_or_else(|| "expected floor, umaze, medium or large".to_owned())
+    maze.ok_or_else(|| "expected umaze, medium or large".to_owned())
 }
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
@@ -95,7 +92,7 @@ struct Training {
     folder: PathBuf,
     plan: String,
     mujoco: Mujoco,
-    ground: Option<Maze>,
+    maze: Option<Maze>,
     seed: u64,
     learner: Learner,
     herd: Herd,
@@ -114,7 +111,7 @@ struct Evaluation {
 impl Training {
     /// Starts a training, or goes on with the one in the folder.
     fn open(arguments: &Arguments) -> anyhow::Result<Self> {
-        let Arguments { out, ground, ants, seed, .. } = arguments;
+        let Arguments { out, maze, ants, seed, .. } = arguments;
         std::fs::create_dir_all(out)
             .with_context(|| format!("could not create {}", out.display()))?;
         let mut learner = Learner::new(Settings::default(), *seed)?;
@@ -128,7 +125,7 @@ impl Training {
         }
         let from =
             arguments.from.as_ref().map_or("nothing".into(), |path| path.display().to_string());
-        let place = ground.map_or("floor".to_owned(), |maze| maze.to_string());
+        let place = maze.map_or("an open floor".to_owned(), |maze| maze.to_string());
         let plan = format!("{ants} ants on {place}, seed {seed}, from {from}");
         let found = Checkpoint::load(&out.join("checkpoint.bin"))?;
         let (mut iteration, mut courses) = (0, None);
@@ -145,8 +142,8 @@ impl Training {
             (iteration, courses) = (found.iteration, Some(found.courses));
         }
         let mujoco = Mujoco::find()?;
-        let model = Ant::model(&mujoco, *ground)?;
-        let herd = Herd::new(&model, Ground::new(*ground), *ants, courses, *seed)?;
+        let model = Ant::model(&mujoco, *maze)?;
+        let herd = Herd::new(&model, Ground::new(*maze), *ants, courses, *seed)?;
         if iteration == 0 && arguments.from.is_none() {
             learner.inputs.update(&herd.inputs());
         }
@@ -154,7 +151,7 @@ impl Training {
             folder: out.clone(),
             plan,
             mujoco,
-            ground: *ground,
+            maze: *maze,
             seed: *seed,
             learner,
             herd,
@@ -200,9 +197,9 @@ impl Training {
 
     /// Fresh ants, mean actions.
     fn evaluate(&self) -> anyhow::Result<Evaluation> {
-        let model = Ant::model(&self.mujoco, self.ground)?;
+        let model = Ant::model(&self.mujoco, self.maze)?;
         let seed = self.seed ^ 0x5eed;
-        let mut herd = Herd::new(&model, Ground::new(self.ground), EVALUATION_ANTS, None, seed)?;
+        let mut herd = Herd::new(&model, Ground::new(self.maze), EVALUATION_ANTS, None, seed)?;
         let experience = herd.walk(&self.learner, 0, EVALUATION_STEPS, 0.0)?;
         let steps = (EVALUATION_ANTS * EVALUATION_STEPS) as f64;
         Ok(Evaluation {

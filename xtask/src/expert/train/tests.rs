@@ -51,7 +51,7 @@ fn the_learner_solves_a_world_of_one_step() {
 fn arguments(out: &Path) -> Arguments {
     Arguments {
         out: out.to_owned(),
-        ground: Some(Maze::Umaze),
+        maze: Some(Maze::Umaze),
         steps: 0,
         from: None,
         ants: 3,
