@@ -3,7 +3,7 @@
 mod env;
 mod error;
 mod output;
-mod plot;
+pub mod plot;
 pub mod point_maze;
 mod rollout;
 pub mod tabular;

@@ -86,6 +86,11 @@ impl<B: Backend + 'static> Model<B> {
         self.distances(&state.repeat(rows), to)
     }
 
+    /// A state of the run's data, which is scaled, in its own units.
+    pub fn unscaled(&self, state: &[f32]) -> Vec<f32> {
+        self.scaling.unscaled(state)
+    }
+
     /// Lets the policy act in `world`.
     pub fn evaluate(&self, world: &World, plan: &Rollout) -> Result<Evaluation> {
         evaluate(world, self.learner.as_ref(), &self.backend, &self.scaling, plan)

@@ -52,6 +52,12 @@ impl Scaling {
         }
     }
 
+    /// A scaled state in its own units again.
+    pub fn unscaled(&self, state: &[f32]) -> Vec<f32> {
+        let moved = state.iter().zip(self.mean.iter().zip(&self.deviation));
+        moved.map(|(number, (mean, deviation))| number * deviation + mean).collect()
+    }
+
     /// Scales actions in place.
     pub fn actions(&self, rows: &mut [f32]) {
         for row in rows.chunks_exact_mut(self.largest_action.len()) {
