@@ -5,7 +5,7 @@ mod env;
 mod error;
 pub mod mujoco;
 mod output;
-mod plot;
+pub mod plot;
 pub mod point_maze;
 mod rollout;
 pub mod tabular;

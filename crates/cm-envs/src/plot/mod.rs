@@ -1,4 +1,4 @@
-//! Pictures as PNG or SVG, with a font of their own so that no library of the system is needed.
+//! Pictures as PNG or SVG, with a font of their own so that no library of the system is needed: what the figures of this workspace share.
 
 use std::path::Path;
 use std::sync::Once;
@@ -11,11 +11,10 @@ use crate::Error;
 use crate::output::write_atomically;
 
 /// What drawing on a backend can end in.
-pub(crate) type Drawn<Backend> =
-    Result<(), DrawingAreaErrorKind<<Backend as DrawingBackend>::ErrorType>>;
+pub type Drawn<Backend> = Result<(), DrawingAreaErrorKind<<Backend as DrawingBackend>::ErrorType>>;
 
 /// Draws a picture of `size` pixels and writes it, as the extension of `path` says. The two functions draw the same.
-pub(crate) fn save(
+pub fn save(
     path: &Path,
     size: (u32, u32),
     draw_png: impl FnOnce(&DrawingArea<BitMapBackend<'_>, Shift>) -> Drawn<BitMapBackend<'static>>,
@@ -50,20 +49,32 @@ pub(crate) fn save(
     write_atomically(path, &bytes)
 }
 
+/// Eight colours that the colour-blind can tell apart (Okabe and Ito), for things that have no order.
+pub const PALETTE: [RGBColor; 8] = [
+    RGBColor(0, 114, 178),
+    RGBColor(213, 94, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(230, 159, 0),
+    RGBColor(86, 180, 233),
+    RGBColor(120, 120, 120),
+    RGBColor(150, 110, 0),
+];
+
 /// A colour for a number from 0 to 1: readable by the colour-blind and in print, darker for less.
-pub(crate) fn colour(fraction: f64) -> RGBColor {
+pub fn colour(fraction: f64) -> RGBColor {
     ViridisRGB.get_color(fraction.clamp(0.0, 1.0) as f32)
 }
 
 /// Black or white, whichever stands out on `colour`.
-pub(crate) fn contrasting(colour: RGBColor) -> RGBColor {
+pub fn contrasting(colour: RGBColor) -> RGBColor {
     let RGBColor(red, green, blue) = colour;
     let luminance = 0.299 * f64::from(red) + 0.587 * f64::from(green) + 0.114 * f64::from(blue);
     if luminance > 128.0 { BLACK } else { WHITE }
 }
 
 /// Steps of 1, 2 or 5 times a power of ten from 0 to `largest`, about five of them.
-pub(crate) fn ticks(largest: f64) -> Vec<f64> {
+pub fn ticks(largest: f64) -> Vec<f64> {
     let rough = largest / 5.0;
     let power = 10_f64.powf(rough.log10().floor());
     let step = [1.0, 2.0, 5.0, 10.0]

@@ -123,12 +123,12 @@ impl PointMaze {
 
     /// The states that `state` leads to. Panics if there is no such state, as indexing does.
     pub fn successors(&self, state: usize) -> &[u32] {
-        self.successors.of(state).0
+        self.successors.of(state)
     }
 
     /// The states around `state`, among which a step from it ends. Panics if there is no such state, as indexing does.
     pub fn neighbours(&self, state: usize) -> &[u32] {
-        self.neighbours.of(state).0
+        self.neighbours.of(state)
     }
 
     /// An episode from one given state to another.
@@ -146,13 +146,10 @@ impl PointMaze {
     /// Where a step from `state` ends.
     fn next_state(&self, state: u32, action: [f32; 2], noise: [f32; 2]) -> u32 {
         let here = self.states[state as usize];
-        let (_, places) = self.successors.of(state as usize);
-        let aim = add(here, unit(action));
-        let aim = places[closest(places, aim)];
+        let (_, aim) = self.successors.nearest(state as usize, add(here, unit(action)));
         let aim = add(aim, scale(noise, self.settings.step_noise));
         let end = add(here, scale(unit(sub(aim, here)), self.settings.step_speed));
-        let (states, places) = self.neighbours.of(state as usize);
-        states[closest(places, end)]
+        self.neighbours.nearest(state as usize, end).0
     }
 }
 
@@ -233,29 +230,63 @@ impl Env for PointMaze {
     }
 }
 
-/// A list of states for every state, with their places beside them.
+/// A list of states for every state, with their places beside them, coordinate by coordinate.
+///
+/// Lists are padded with their first entry to whole blocks, so that the nearest place is found without a remainder to look after.
 #[derive(Clone, Debug)]
 struct Lists {
+    /// Where each list begins, in blocks, and where the last one ends.
     starts: Vec<u32>,
+    lengths: Vec<u32>,
     states: Vec<u32>,
-    places: Vec<[f32; 2]>,
+    x: Vec<f32>,
+    y: Vec<f32>,
 }
+
+/// Entries looked at side by side.
+const BLOCK: usize = 16;
 
 impl Lists {
     fn new(lists: Vec<Vec<u32>>, places: &[[f32; 2]]) -> Self {
-        let mut starts = vec![0];
-        let mut states = Vec::new();
+        let (mut starts, mut lengths, mut states) = (vec![0], Vec::new(), Vec::new());
         for list in lists {
+            lengths.push(list.len() as u32);
+            let padding = list.len().next_multiple_of(BLOCK) - list.len();
+            let first = list.first().copied();
             states.extend(list);
-            starts.push(states.len() as u32);
+            states.extend(first.into_iter().cycle().take(padding));
+            starts.push((states.len() / BLOCK) as u32);
         }
-        let places = states.iter().map(|&state| places[state as usize]).collect();
-        Self { starts, states, places }
+        let along =
+            |axis: usize| states.iter().map(|&state| places[state as usize][axis]).collect();
+        let (x, y) = (along(0), along(1));
+        Self { starts, lengths, states, x, y }
     }
 
-    fn of(&self, state: usize) -> (&[u32], &[[f32; 2]]) {
-        let range = self.starts[state] as usize..self.starts[state + 1] as usize;
-        (&self.states[range.clone()], &self.places[range])
+    /// The list of a state.
+    fn of(&self, state: usize) -> &[u32] {
+        &self.states[self.starts[state] as usize * BLOCK..][..self.lengths[state] as usize]
+    }
+
+    /// The place in a state's list that is nearest to `aim`, and its state; the first of equally near ones.
+    fn nearest(&self, state: usize, aim: [f32; 2]) -> (u32, [f32; 2]) {
+        let blocks = self.starts[state] as usize..self.starts[state + 1] as usize;
+        let range = blocks.start * BLOCK..blocks.end * BLOCK;
+        let (x, _) = self.x[range.clone()].as_chunks::<BLOCK>();
+        let (y, _) = self.y[range.clone()].as_chunks::<BLOCK>();
+        let square = |x: f32, y: f32| (x - aim[0]) * (x - aim[0]) + (y - aim[1]) * (y - aim[1]);
+        let mut least = [f32::INFINITY; BLOCK];
+        for (x, y) in x.iter().zip(y) {
+            for lane in 0..BLOCK {
+                let found = square(x[lane], y[lane]);
+                least[lane] = if found < least[lane] { found } else { least[lane] };
+            }
+        }
+        let least = least.into_iter().fold(f32::INFINITY, f32::min);
+        let is_least = |&at: &usize| square(self.x[at], self.y[at]) == least;
+        // There is one unless the aim is not a number, and then every place will do.
+        let at = range.clone().find(is_least).unwrap_or(range.start);
+        (self.states[at], [self.x[at], self.y[at]])
     }
 }
 
@@ -265,19 +296,6 @@ fn distinct(states: impl Iterator<Item = u32>) -> Vec<u32> {
     states.sort_unstable();
     states.dedup();
     states
-}
-
-/// Which of the places is closest to `aim`, the first of equally close ones.
-fn closest(places: &[[f32; 2]], aim: [f32; 2]) -> usize {
-    let mut best = (f32::INFINITY, 0);
-    for (index, &place) in places.iter().enumerate() {
-        let offset = sub(place, aim);
-        let square = offset[0] * offset[0] + offset[1] * offset[1];
-        if square < best.0 {
-            best = (square, index);
-        }
-    }
-    best.1
 }
 
 /// `settings.states` of the points, each at most once, every choice equally likely.

@@ -1,6 +1,6 @@
 //! Cross entropy of square logits against their diagonal.
 
-use super::math::exp;
+use super::math::softmax_exp;
 use super::parallel::vectorised;
 use super::{DfdxBackend, Matrix, parallel, reduce};
 use crate::{Direction, Result};
@@ -52,7 +52,7 @@ vectorised! {
         let rows = dx.chunks_exact_mut(n).zip(x.chunks_exact(n));
         for ((dx, x), log_sum) in rows.zip(log_sums) {
             for (dx, x) in dx.iter_mut().zip(x) {
-                *dx = scale * exp(x - log_sum);
+                *dx = scale * softmax_exp(x - log_sum);
             }
         }
     }
@@ -64,7 +64,7 @@ vectorised! {
         let n = log_sums.len();
         for (dx, x) in dx.chunks_exact_mut(n).zip(x.chunks_exact(n)) {
             for ((dx, x), log_sum) in dx.iter_mut().zip(x).zip(log_sums) {
-                *dx = scale * exp(x - log_sum);
+                *dx = scale * softmax_exp(x - log_sum);
             }
         }
     }
@@ -76,7 +76,7 @@ vectorised! {
         let n = columns.len();
         for ((dx, x), row) in dx.chunks_exact_mut(n).zip(x.chunks_exact(n)).zip(rows) {
             for ((dx, x), column) in dx.iter_mut().zip(x).zip(columns) {
-                *dx = scale * (exp(x - row) + exp(x - column));
+                *dx = scale * (softmax_exp(x - row) + softmax_exp(x - column));
             }
         }
     }
@@ -114,7 +114,7 @@ vectorised! {
         let mut totals = [0.0_f32; COLUMNS];
         for row in x.chunks_exact(n) {
             for ((total, &largest), &x) in totals.iter_mut().zip(&largest).zip(&row[first..]) {
-                *total += exp(x - largest);
+                *total += softmax_exp(x - largest);
             }
         }
         for ((sum, largest), total) in sums.iter_mut().zip(largest).zip(totals) {

@@ -24,6 +24,15 @@ pub(super) fn exp(x: f32) -> f32 {
     p * power_of_two(half) * power_of_two(n - half)
 }
 
+/// `exp(x)` of a softmax or of a sum of exponentials whose largest is 1: 0 below -60, where it is less than 1e-26 and no `f32` sum of such terms can tell.
+///
+/// Logits that far apart are common late in contrastive learning. Their exponentials and what they are multiplied by would be subnormal numbers, which
+/// processors work on many times more slowly than on others.
+#[inline(always)]
+pub(super) fn softmax_exp(x: f32) -> f32 {
+    if x < -60.0 { 0.0 } else { exp(x) }
+}
+
 #[inline(always)]
 fn power_of_two(n: i32) -> f32 {
     f32::from_bits(((n + 127) << 23) as u32)
@@ -136,6 +145,14 @@ mod tests {
         for f in [exp, tanh, softplus, sigmoid] {
             assert!(f(f32::NAN).is_nan());
         }
+    }
+
+    #[test]
+    fn softmax_terms_are_exponentials_or_nothing() {
+        assert_eq!(softmax_exp(-59.0), exp(-59.0));
+        assert_eq!([softmax_exp(-61.0), softmax_exp(f32::NEG_INFINITY)], [0.0; 2]);
+        assert_eq!(softmax_exp(0.0), 1.0);
+        assert!(softmax_exp(f32::NAN).is_nan());
     }
 
     #[test]

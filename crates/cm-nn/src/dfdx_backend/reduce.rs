@@ -1,6 +1,6 @@
 //! Sums, means, maxima and log-sum-exps over rows, columns or everything.
 
-use super::math::exp;
+use super::math::softmax_exp;
 use super::parallel::vectorised;
 use super::{DfdxBackend, Matrix, layout, parallel};
 use crate::{Over, Reduce, Result, Shape};
@@ -77,7 +77,7 @@ vectorised! {
                     dx.iter_mut().zip(x).for_each(|(dx, &x)| *dx = if x == y { share } else { 0.0 });
                 }
                 Reduce::LogSumExp if y == f32::NEG_INFINITY => dx.fill(0.0),
-                Reduce::LogSumExp => dx.iter_mut().zip(x).for_each(|(dx, &x)| *dx = dy * exp(x - y)),
+                Reduce::LogSumExp => dx.iter_mut().zip(x).for_each(|(dx, &x)| *dx = dy * softmax_exp(x - y)),
             }
         }
     }
@@ -135,5 +135,5 @@ pub(super) fn log_sum_exp(x: &[f32]) -> f32 {
     if largest.is_infinite() {
         return largest;
     }
-    largest + sum_of(x, |x| exp(x - largest)).ln()
+    largest + sum_of(x, |x| softmax_exp(x - largest)).ln()
 }

@@ -1,0 +1,110 @@
+//! One file per command.
+
+pub(crate) mod completions;
+pub(crate) mod distance;
+pub(crate) mod eval;
+pub(crate) mod inspect;
+pub(crate) mod plan;
+pub(crate) mod plot;
+pub(crate) mod reproduce;
+pub(crate) mod train;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use cm_nn::DfdxBackend;
+use cm_train::{Model, RunFolder, Task};
+
+/// A run on the command line, and which of its models.
+#[derive(clap::Args)]
+pub(crate) struct RunArguments {
+    /// Folder of the run.
+    run: PathBuf,
+    /// The model of the last checkpoint instead of the best evaluation's.
+    #[arg(long)]
+    last: bool,
+}
+
+impl RunArguments {
+    pub(crate) fn folder(&self) -> RunFolder {
+        RunFolder::new(&self.run)
+    }
+
+    pub(crate) fn model(&self) -> anyhow::Result<Model<DfdxBackend>> {
+        if !self.folder().settings_file().exists() {
+            bail!(
+                "{}: expected the folder of a run, found no config.toml in it",
+                self.run.display()
+            );
+        }
+        Ok(Model::load(&DfdxBackend::new(0), &self.folder(), !self.last)?)
+    }
+}
+
+/// A state on the command line: numbers separated by commas.
+#[derive(Clone, Debug)]
+pub(crate) struct State(pub(crate) Vec<f32>);
+
+impl std::str::FromStr for State {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let numbers: Result<Vec<f32>, _> =
+            text.split(',').map(|part| part.trim().parse()).collect();
+        match numbers {
+            Ok(numbers) if numbers.iter().all(|number: &f32| number.is_finite()) => {
+                Ok(Self(numbers))
+            }
+            _ => Err(format!("expected finite numbers separated by commas, found `{text}`")),
+        }
+    }
+}
+
+/// The states of a task's data in their own units, at most `limit` of them, spread evenly.
+pub(crate) fn data_states(model: &Model<DfdxBackend>, task: &Task, limit: usize) -> Vec<Vec<f32>> {
+    if let cm_train::World::PointMaze(maze) = &task.world {
+        return maze.states().iter().map(|place| place.to_vec()).collect();
+    }
+    let observations = task.data.observations();
+    let every = observations.rows().div_ceil(limit).max(1);
+    let rows = (0..observations.rows()).step_by(every);
+    rows.map(|row| model.unscaled(observations.row(row))).collect()
+}
+
+/// Where a picture shows a state: two of its coordinates.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Axes(pub(crate) [usize; 2]);
+
+impl std::str::FromStr for Axes {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts: Vec<_> = text.split(',').map(|part| part.trim().parse::<usize>()).collect();
+        match parts.as_slice() {
+            [Ok(x), Ok(y)] => Ok(Self([*x, *y])),
+            _ => Err(format!("expected two coordinates such as `0,1`, found `{text}`")),
+        }
+    }
+}
+
+impl Axes {
+    pub(crate) fn check(self, width: usize) -> anyhow::Result<()> {
+        if let Some(beyond) = self.0.into_iter().find(|&axis| axis >= width) {
+            bail!("axes: expected coordinates below {width}, found {beyond}");
+        }
+        Ok(())
+    }
+
+    pub(crate) fn of(self, state: &[f32]) -> [f32; 2] {
+        self.0.map(|axis| state[axis])
+    }
+}
+
+/// Makes the folder that a file will be in.
+pub(crate) fn make_parent(file: &Path) -> anyhow::Result<()> {
+    match file.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        Some(folder) => std::fs::create_dir_all(folder)
+            .with_context(|| format!("{}: could not be made", folder.display())),
+        None => Ok(()),
+    }
+}

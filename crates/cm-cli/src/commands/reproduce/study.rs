@@ -1,0 +1,181 @@
+//! What a learned distance of the 2-D world is asked to show.
+
+use std::collections::VecDeque;
+
+use cm_envs::point_maze::PointMaze;
+use cm_nn::DfdxBackend;
+use cm_train::{Model, Planner};
+
+/// What was found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Findings {
+    /// Triples of random states.
+    pub(crate) triples: usize,
+    /// How many of them violate the triangle inequality by more than rounding.
+    pub(crate) violated: usize,
+    /// Random pairs of states that the paths connect.
+    pub(crate) pairs: usize,
+    /// How many of their greedy paths arrive.
+    pub(crate) arrived: usize,
+    /// Pairs of places on one path, at least [`APART`] apart.
+    pub(crate) on_one_path: usize,
+    /// How many of them are learned to be farther against the path's direction than with it.
+    pub(crate) farther_back: usize,
+    /// Mean length of greedy paths with the direction and against it, of those pairs for which both arrive.
+    pub(crate) lengths: Option<[f32; 2]>,
+}
+
+/// How far one move of a greedy path may go, and how near to the goal is near enough (that of the world's episodes).
+pub(crate) const PLANNER: Planner = Planner { radius: 2.0, longest: 500, arrived: 2.0 };
+
+/// Distance along the plane between pairs on one path.
+const APART: f32 = 10.0;
+const TRIPLES: usize = 1_000_000;
+const GOALS: usize = 40;
+const STARTS: usize = 8;
+
+/// Relative rounding that a sum of two distances may have.
+const ROUNDING: f32 = 1e-5;
+
+pub(crate) fn study(model: &Model<DfdxBackend>, maze: &PointMaze) -> anyhow::Result<Findings> {
+    let mut random = Numbers(0x9e37_79b9_7f4a_7c15);
+    let violated = violated(model, maze, &mut random)?;
+    let (pairs, arrived) = connected(model, maze, &mut random)?;
+    let back = with_and_against(model, maze, &mut random)?;
+    Ok(Findings {
+        triples: TRIPLES,
+        violated,
+        pairs,
+        arrived,
+        on_one_path: back.pairs,
+        farther_back: back.farther,
+        lengths: back.lengths,
+    })
+}
+
+fn violated(
+    model: &Model<DfdxBackend>,
+    maze: &PointMaze,
+    random: &mut Numbers,
+) -> anyhow::Result<usize> {
+    const PART: usize = 20_000;
+    let mut violated = 0;
+    for _ in 0..TRIPLES / PART {
+        let mut draw = || -> Vec<f32> {
+            (0..PART).flat_map(|_| maze.states()[random.below(maze.states().len())]).collect()
+        };
+        let [a, b, c] = [draw(), draw(), draw()];
+        let direct = model.distances(&a, &c)?;
+        let (first, second) = (model.distances(&a, &b)?, model.distances(&b, &c)?);
+        let legs = first.iter().zip(&second).map(|(first, second)| first + second);
+        violated += direct
+            .iter()
+            .zip(legs)
+            .filter(|(direct, legs)| **direct > legs * (1.0 + ROUNDING))
+            .count();
+    }
+    Ok(violated)
+}
+
+/// Greedy paths between random pairs that the paths connect: how many pairs, how many arrive.
+fn connected(
+    model: &Model<DfdxBackend>,
+    maze: &PointMaze,
+    random: &mut Numbers,
+) -> anyhow::Result<(usize, usize)> {
+    let places = maze.states().as_flattened();
+    let (mut pairs, mut arrived) = (0, 0);
+    for _ in 0..GOALS {
+        let goal = random.below(maze.states().len());
+        let starts: Vec<usize> = (0..STARTS)
+            .map(|_| random.below(maze.states().len()))
+            .filter(|&start| reaches(maze, start, goal))
+            .collect();
+        if starts.is_empty() {
+            continue;
+        }
+        let starts: Vec<f32> = starts.iter().flat_map(|&start| maze.states()[start]).collect();
+        let found = PLANNER.paths(model, places, &starts, &maze.states()[goal])?;
+        pairs += found.len();
+        arrived += found.iter().filter(|path| path.arrived).count();
+    }
+    Ok((pairs, arrived))
+}
+
+/// Whether the successors of `start`, theirs and so on come near `goal`.
+fn reaches(maze: &PointMaze, start: usize, goal: usize) -> bool {
+    let aim = maze.states()[goal];
+    let near = |state: usize| {
+        let place = maze.states()[state];
+        (place[0] - aim[0]).hypot(place[1] - aim[1]) < maze.settings().success_radius
+    };
+    let mut seen = vec![false; maze.states().len()];
+    let mut waiting = VecDeque::from([start]);
+    seen[start] = true;
+    while let Some(state) = waiting.pop_front() {
+        if near(state) {
+            return true;
+        }
+        for &next in maze.successors(state) {
+            if !std::mem::replace(&mut seen[next as usize], true) {
+                waiting.push_back(next as usize);
+            }
+        }
+    }
+    false
+}
+
+struct ThereAndBack {
+    pairs: usize,
+    farther: usize,
+    lengths: Option<[f32; 2]>,
+}
+
+/// Pairs of places on one path, there and back.
+fn with_and_against(
+    model: &Model<DfdxBackend>,
+    maze: &PointMaze,
+    random: &mut Numbers,
+) -> anyhow::Result<ThereAndBack> {
+    const PAIRS: usize = 100;
+    let places = maze.states().as_flattened();
+    let (mut farther, mut found, mut lengths, mut both) = (0, 0, [0.0; 2], 0);
+    while found < PAIRS {
+        let path = &maze.paths()[random.below(maze.paths().len())].points;
+        let (first, second) = (random.below(path.len()), random.below(path.len()));
+        let (early, late) = (path[first.min(second)], path[first.max(second)]);
+        if (early[0] - late[0]).hypot(early[1] - late[1]) < APART {
+            continue;
+        }
+        found += 1;
+        let (there, back) =
+            (model.distances(&early, &late)?[0], model.distances(&late, &early)?[0]);
+        farther += usize::from(back > there);
+        // Every fifth pair also as greedy paths, which ask for the distance from every place.
+        if found % 5 == 0 {
+            let there = &PLANNER.paths(model, places, &early, &late)?[0];
+            let back = &PLANNER.paths(model, places, &late, &early)?[0];
+            if there.arrived && back.arrived {
+                both += 1;
+                lengths[0] += there.length();
+                lengths[1] += back.length();
+            }
+        }
+    }
+    let lengths = (both > 0).then(|| lengths.map(|sum| sum / both as f32));
+    Ok(ThereAndBack { pairs: PAIRS, farther, lengths })
+}
+
+/// A small generator (SplitMix64) for which states to look at.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^= z >> 31;
+        ((u128::from(z) * bound as u128) >> 64) as usize
+    }
+}

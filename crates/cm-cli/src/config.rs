@@ -1,0 +1,238 @@
+//! Settings of a run from a preset, a TOML file and flags, later ones overriding earlier ones.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, bail};
+use cm_train::{Method, RunSettings};
+use toml::{Table, Value};
+
+/// What a run is made of on the command line.
+#[derive(clap::Args)]
+pub(crate) struct ConfigArguments {
+    /// Train in this environment.
+    #[arg(long, value_parser = ["pointmaze"], conflicts_with = "data")]
+    env: Option<String>,
+    /// Train on these trajectories: CSV, npz, safetensors, HDF5 or cmdata.
+    #[arg(long)]
+    data: Option<PathBuf>,
+    /// cmd1, cmd2, crl, qrl, q-learning, gcbc or iql; cmd1 unless the settings say otherwise.
+    #[arg(long)]
+    method: Option<Method>,
+    /// TOML file of settings, such as a run's config.toml; what it leaves out has its default.
+    #[arg(long)]
+    config: Option<PathBuf>,
+    /// Seed of weights, batches and noise.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Training steps.
+    #[arg(long)]
+    steps: Option<u64>,
+    /// Rows of a batch.
+    #[arg(long)]
+    batch: Option<u64>,
+    /// Discount of the goals' distribution.
+    #[arg(long)]
+    gamma: Option<f64>,
+    /// Episodes of an evaluation.
+    #[arg(long)]
+    episodes: Option<u64>,
+    /// Any other setting by its place in the TOML file, such as `method.cmd1.twin=false`.
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+}
+
+impl ConfigArguments {
+    /// The settings, every one of them.
+    pub(crate) fn settings(&self) -> anyhow::Result<RunSettings> {
+        let given = match &self.config {
+            Some(path) => {
+                let text = std::fs::read_to_string(path)
+                    .with_context(|| format!("{}: could not be read", path.display()))?;
+                let table: Table = toml::from_str(&text)
+                    .with_context(|| format!("{}: expected TOML", path.display()))?;
+                table
+            }
+            None => Table::new(),
+        };
+        let mut table = self.preset(&given)?;
+        let named = |error: anyhow::Error| match &self.config {
+            Some(path) => error.context(path.display().to_string()),
+            None => error,
+        };
+        merge(&mut table, given);
+        // The file is checked by itself first, so that errors tell it from the flags.
+        read(&table).map_err(named)?;
+        self.override_with_flags(&mut table)?;
+        read(&table)
+    }
+
+    /// The defaults that the settings given are laid over.
+    fn preset(&self, given: &Table) -> anyhow::Result<Table> {
+        let in_file = |key: &str| {
+            given.get(key).and_then(Value::as_table).and_then(|table| table.keys().next())
+        };
+        let method = match (self.method, in_file("method")) {
+            (Some(method), Some(name)) if method.key() != name => {
+                bail!("--method {method} and the settings' [method.{name}] exclude each other")
+            }
+            (Some(method), _) => method,
+            (None, Some(name)) => name.parse()?,
+            (None, None) => Method::Cmd1,
+        };
+        let file =
+            given.get("task").and_then(|task| task.get("data")).and_then(|data| data.get("file"));
+        let file = file.and_then(Value::as_str).map(PathBuf::from);
+        let settings = match (&self.data, file, &self.env, in_file("task")) {
+            (Some(data), _, None, _) => RunSettings::own_data(method, data.clone()),
+            (None, Some(file), None, _) => RunSettings::own_data(method, file),
+            (None, None, Some(_), _) | (None, None, None, Some(_)) => RunSettings::plane(method),
+            (None, None, None, None) => {
+                bail!("expected --env pointmaze, --data FILE or --config FILE")
+            }
+            _ => bail!("--env and data in the settings exclude each other"),
+        };
+        Ok(Table::try_from(settings)?)
+    }
+
+    fn override_with_flags(&self, table: &mut Table) -> anyhow::Result<()> {
+        let whole = |number: u64| -> anyhow::Result<Value> {
+            Ok(Value::Integer(i64::try_from(number).context("expected a smaller number")?))
+        };
+        let mut set = |key: &str, value: Value| set(table, key, value);
+        for (key, number) in [
+            ("seed", self.seed),
+            ("steps", self.steps),
+            ("batch", self.batch),
+            ("evaluation.episodes", self.episodes),
+        ] {
+            if let Some(number) = number {
+                set(key, whole(number)?)?;
+            }
+        }
+        if let Some(gamma) = self.gamma {
+            set("goals.gamma", Value::Float(gamma))?;
+        }
+        if let Some(data) = &self.data {
+            set("task.data.file", Value::String(data.display().to_string()))?;
+        }
+        for setting in &self.set {
+            let Some((key, value)) = setting.split_once('=') else {
+                bail!("--set: expected KEY=VALUE, found `{setting}`");
+            };
+            set(key.trim(), parse_value(value.trim()))?;
+        }
+        Ok(())
+    }
+}
+
+/// Lays `over` over `table`, key by key. A table with the one key that names a choice replaces another choice.
+fn merge(table: &mut Table, over: Table) {
+    for (key, value) in over {
+        match (table.get_mut(&key), value) {
+            (Some(Value::Table(below)), Value::Table(above)) => merge(below, above),
+            (_, value) => {
+                table.insert(key, value);
+            }
+        }
+    }
+}
+
+/// Sets what a dotted key names. Every key but the last must exist, so that a misspelt one is noticed.
+fn set(table: &mut Table, key: &str, value: Value) -> anyhow::Result<()> {
+    let (path, last) = key.rsplit_once('.').map_or((None, key), |(path, last)| (Some(path), last));
+    let mut at = table;
+    for part in path.into_iter().flat_map(|path| path.split('.')) {
+        let known: Vec<_> = at.keys().cloned().collect();
+        at = match at.get_mut(part) {
+            Some(Value::Table(inner)) => inner,
+            _ => bail!("{key}: expected one of {} in the place of `{part}`", known.join(", ")),
+        };
+    }
+    let value = match (at.get(last), value) {
+        (Some(Value::Float(_)), Value::Integer(whole)) => Value::Float(whole as f64),
+        (_, value) => value,
+    };
+    at.insert(last.to_owned(), value);
+    Ok(())
+}
+
+/// TOML if it is, else a string, so that names need no quotes.
+fn parse_value(text: &str) -> Value {
+    let parsed = toml::from_str::<Table>(&format!("value = {text}"));
+    parsed
+        .ok()
+        .and_then(|mut table| table.remove("value"))
+        .unwrap_or_else(|| Value::String(text.to_owned()))
+}
+
+fn read(table: &Table) -> anyhow::Result<RunSettings> {
+    let settings = RunSettings::from_toml(&toml::to_string(table)?)?;
+    settings.check()?;
+    Ok(settings)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(clap::Parser)]
+    struct Program {
+        #[command(flatten)]
+        config: ConfigArguments,
+    }
+
+    fn settings(arguments: &[&str]) -> anyhow::Result<RunSettings> {
+        let program = Program::try_parse_from([&["cm"], arguments].concat())?;
+        program.config.settings()
+    }
+
+    #[test]
+    fn flags_override_the_file_and_the_file_overrides_defaults() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("settings.toml");
+        std::fs::write(&file, "steps = 70\nbatch = 32\n[method.cmd2]\nmargin = 0.5\n[task.point-maze.world]\nstates = 900\n").unwrap();
+        let file = file.to_str().unwrap();
+        let found =
+            settings(&["--config", file, "--steps", "9", "--set", "method.cmd2.initial_lambda=2"])
+                .unwrap();
+        let mut wanted = RunSettings::plane(Method::Cmd2);
+        (wanted.steps, wanted.batch) = (9, 32);
+        let cm_train::MethodSettings::Cmd2(cmd2) = &mut wanted.method else { unreachable!() };
+        (cmd2.margin, cmd2.initial_lambda) = (0.5, 2.0);
+        let cm_train::TaskSettings::PointMaze { world, .. } = &mut wanted.task else {
+            unreachable!()
+        };
+        world.states = 900;
+        assert_eq!(found, wanted);
+    }
+
+    #[test]
+    fn what_is_printed_can_be_read_back() {
+        for method in Method::ALL {
+            let printed = settings(&["--env", "pointmaze", "--method", method.key()]).unwrap();
+            let folder = tempfile::tempdir().unwrap();
+            let file = folder.path().join("settings.toml");
+            std::fs::write(&file, printed.to_toml()).unwrap();
+            assert_eq!(settings(&["--config", file.to_str().unwrap()]).unwrap(), printed);
+        }
+    }
+
+    #[test]
+    fn refusals_name_the_key() {
+        let message = |arguments: &[&str]| format!("{:#}", settings(arguments).unwrap_err());
+        let set = |setting: &str| message(&["--env", "pointmaze", "--set", setting]);
+        assert!(
+            set("method.cmd1.twins=true").contains("twins"),
+            "{}",
+            set("method.cmd1.twins=true")
+        );
+        assert!(set("metod.cmd1.twin=true").contains("metod"));
+        assert!(set("steps=soon").contains("steps"));
+        assert!(set("steps=0").contains("steps: expected at least 1"));
+        assert!(set("twin").contains("KEY=VALUE"));
+        assert!(message(&[]).contains("--data"));
+        assert!(message(&["--config", "nowhere.toml"]).contains("nowhere.toml"));
+    }
+}

@@ -1,0 +1,138 @@
+//! Curves over training, with the spread over seeds as a band.
+
+use std::path::Path;
+
+use cm_envs::Error;
+use cm_envs::plot::{Drawn, PALETTE, save};
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, VPos};
+
+use super::{label, text, ticks};
+
+/// A curve.
+pub(crate) struct Curve {
+    /// In the legend.
+    pub(crate) name: String,
+    /// x, y, and how far the band reaches above and below.
+    pub(crate) points: Vec<[f64; 3]>,
+}
+
+/// What a chart shows.
+pub(crate) struct Chart<'a> {
+    pub(crate) title: &'a str,
+    pub(crate) x_label: &'a str,
+    pub(crate) y_label: &'a str,
+    /// From the data if absent.
+    pub(crate) y_range: Option<(f64, f64)>,
+    pub(crate) curves: &'a [Curve],
+}
+
+const SIZE: (i32, i32) = (860, 480);
+const LEFT: i32 = 70;
+const TOP: i32 = 44;
+const RIGHT: i32 = 170;
+const BOTTOM: i32 = 62;
+
+impl Chart<'_> {
+    /// Writes a png or an svg, as the file's extension says.
+    pub(crate) fn save(&self, file: &Path) -> Result<(), Error> {
+        let size = (SIZE.0 as u32, SIZE.1 as u32);
+        save(file, size, |area| self.draw(area), |area| self.draw(area))
+    }
+
+    fn draw<DB: DrawingBackend>(&self, area: &DrawingArea<DB, Shift>) -> Drawn<DB> {
+        area.fill(&WHITE)?;
+        area.draw(&Text::new(self.title, (LEFT, 14), text(18, HPos::Left, VPos::Top)))?;
+        let (x_range, y_range) = (self.x_range(), self.y_range());
+        let (width, height) = (SIZE.0 - LEFT - RIGHT, SIZE.1 - TOP - BOTTOM);
+        let share =
+            |value: f64, (low, high): (f64, f64)| ((value - low) / (high - low)).clamp(0.0, 1.0);
+        let pixel = |x: f64, y: f64| {
+            let across = (share(x, x_range) * f64::from(width)).round() as i32;
+            let up = (share(y, y_range) * f64::from(height)).round() as i32;
+            (LEFT + across, TOP + height - up)
+        };
+        self.draw_axes(area, x_range, y_range, pixel)?;
+        for (index, curve) in self.curves.iter().enumerate() {
+            let colour = PALETTE[index % PALETTE.len()];
+            if curve.points.iter().any(|point| point[2] > 0.0) {
+                let upper = curve.points.iter().map(|&[x, y, error]| pixel(x, y + error));
+                let lower = curve.points.iter().rev().map(|&[x, y, error]| pixel(x, y - error));
+                area.draw(&Polygon::new(
+                    upper.chain(lower).collect::<Vec<_>>(),
+                    colour.mix(0.2).filled(),
+                ))?;
+            }
+            let line: Vec<_> = curve.points.iter().map(|&[x, y, _]| pixel(x, y)).collect();
+            if let [only] = line[..] {
+                area.draw(&Circle::new(only, 4, colour.filled()))?;
+            }
+            area.draw(&PathElement::new(line, colour.stroke_width(2)))?;
+            let (x, y) = (LEFT + width + 16, TOP + 14 + 24 * index as i32);
+            area.draw(&PathElement::new([(x, y), (x + 24, y)], colour.stroke_width(3)))?;
+            area.draw(&Text::new(
+                curve.name.as_str(),
+                (x + 32, y),
+                text(15, HPos::Left, VPos::Center),
+            ))?;
+        }
+        Ok(())
+    }
+
+    fn draw_axes<DB: DrawingBackend>(
+        &self,
+        area: &DrawingArea<DB, Shift>,
+        x_range: (f64, f64),
+        y_range: (f64, f64),
+        pixel: impl Fn(f64, f64) -> (i32, i32),
+    ) -> Drawn<DB> {
+        let (left_bottom, right_top) = (pixel(x_range.0, y_range.0), pixel(x_range.1, y_range.1));
+        for tick in ticks(y_range.0, y_range.1, 5.0) {
+            let (_, y) = pixel(x_range.0, tick);
+            area.draw(&PathElement::new([(LEFT, y), (right_top.0, y)], BLACK.mix(0.12)))?;
+            area.draw(&Text::new(label(tick), (LEFT - 8, y), text(14, HPos::Right, VPos::Center)))?;
+        }
+        for tick in ticks(x_range.0, x_range.1, 6.0) {
+            let (x, _) = pixel(tick, y_range.0);
+            area.draw(&PathElement::new([(x, left_bottom.1), (x, left_bottom.1 + 4)], BLACK))?;
+            area.draw(&Text::new(
+                label(tick),
+                (x, left_bottom.1 + 8),
+                text(14, HPos::Center, VPos::Top),
+            ))?;
+        }
+        let corner = (left_bottom.0, right_top.1);
+        area.draw(&PathElement::new([corner, left_bottom, (right_top.0, left_bottom.1)], BLACK))?;
+        let middle = ((left_bottom.0 + right_top.0) / 2, (left_bottom.1 + right_top.1) / 2);
+        let below = text(15, HPos::Center, VPos::Top);
+        area.draw(&Text::new(self.x_label, (middle.0, left_bottom.1 + 32), below))?;
+        let upwards = text(15, HPos::Center, VPos::Top).transform(FontTransform::Rotate270);
+        area.draw(&Text::new(self.y_label, (12, middle.1), upwards))
+    }
+
+    fn x_range(&self) -> (f64, f64) {
+        let xs = || self.curves.iter().flat_map(|curve| curve.points.iter().map(|point| point[0]));
+        widened(xs().fold(f64::INFINITY, f64::min), xs().fold(f64::NEG_INFINITY, f64::max))
+    }
+
+    fn y_range(&self) -> (f64, f64) {
+        let points = || self.curves.iter().flat_map(|curve| &curve.points);
+        self.y_range.unwrap_or_else(|| {
+            let low = points().map(|point| point[1] - point[2]).fold(f64::INFINITY, f64::min);
+            let high = points().map(|point| point[1] + point[2]).fold(f64::NEG_INFINITY, f64::max);
+            widened(low, high)
+        })
+    }
+}
+
+/// A range that is not empty.
+fn widened(low: f64, high: f64) -> (f64, f64) {
+    if !(low <= high && low.is_finite() && high.is_finite()) {
+        (0.0, 1.0)
+    } else if low == high {
+        (low - 0.5, high + 0.5)
+    } else {
+        (low, high)
+    }
+}

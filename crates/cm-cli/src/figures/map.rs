@@ -1,0 +1,181 @@
+//! A map: places coloured by a number, goals as stars, paths over them.
+
+use std::path::Path;
+
+use cm_envs::Error;
+use cm_envs::plot::{Drawn, colour, save};
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, VPos};
+
+use super::{Frame, label, text, ticks};
+
+/// What a map shows.
+pub(crate) struct Map<'a> {
+    /// Above the map.
+    pub(crate) title: &'a str,
+    /// The places.
+    pub(crate) places: &'a [[f32; 2]],
+    /// The learned distance from each to the goal; grey without.
+    pub(crate) values: Option<&'a [f32]>,
+    /// Stars.
+    pub(crate) goals: &'a [[f32; 2]],
+    /// Lines from a dot, in the order they are walked.
+    pub(crate) paths: &'a [Vec<[f32; 2]>],
+}
+
+const SIZE: (i32, i32) = (640, 620);
+const LEFT: i32 = 56;
+const TOP: i32 = 44;
+const BOTTOM: i32 = 84;
+const BAR: i32 = 18;
+/// Paths, and a halo that sets them off from any colour below.
+const PATH: RGBColor = RGBColor(200, 0, 60);
+
+impl Map<'_> {
+    /// Writes a png or an svg, as the file's extension says.
+    pub(crate) fn save(&self, file: &Path) -> Result<(), Error> {
+        let frame = self.frame();
+        let right = if self.values.is_some() { 120 } else { 24 };
+        let size = (LEFT + frame.width().max(320) + right, TOP + frame.height() + BOTTOM);
+        let size = (size.0 as u32, size.1 as u32);
+        save(file, size, |area| self.draw(area, frame), |area| self.draw(area, frame))
+    }
+
+    fn frame(&self) -> Frame {
+        let all = self.places.iter().chain(self.goals).chain(self.paths.iter().flatten());
+        Frame::around(all, (LEFT, TOP), SIZE)
+    }
+
+    fn draw<DB: DrawingBackend>(&self, area: &DrawingArea<DB, Shift>, frame: Frame) -> Drawn<DB> {
+        area.fill(&WHITE)?;
+        area.draw(&Text::new(self.title, (LEFT, 14), text(18, HPos::Left, VPos::Top)))?;
+        self.draw_axes(area, frame)?;
+        let (low, high) = self.range();
+        let mut order: Vec<usize> = (0..self.places.len()).collect();
+        if let Some(values) = self.values {
+            // The far ones first, so that near ones are not hidden where paths cross.
+            order.sort_by(|&a, &b| values[b].total_cmp(&values[a]));
+        }
+        for index in order {
+            let shade = match self.values {
+                Some(values) => {
+                    colour(f64::from((values[index] - low) / (high - low).max(f32::MIN_POSITIVE)))
+                }
+                None => RGBColor(205, 205, 205),
+            };
+            area.draw(&Circle::new(frame.pixel(self.places[index]), 2, shade.filled()))?;
+        }
+        for path in self.paths {
+            let line: Vec<_> = path.iter().map(|&place| frame.pixel(place)).collect();
+            area.draw(&PathElement::new(line.clone(), WHITE.mix(0.9).stroke_width(5)))?;
+            area.draw(&PathElement::new(line.clone(), PATH.stroke_width(2)))?;
+            if let Some(&start) = line.first() {
+                area.draw(&Circle::new(start, 6, WHITE.filled()))?;
+                area.draw(&Circle::new(start, 4, PATH.filled()))?;
+            }
+        }
+        for &goal in self.goals {
+            draw_star(area, frame.pixel(goal))?;
+        }
+        if self.values.is_some() {
+            draw_scale(area, frame, (low, high))?;
+        }
+        self.draw_legend(area, frame)
+    }
+
+    fn range(&self) -> (f32, f32) {
+        let finite =
+            || self.values.into_iter().flatten().copied().filter(|value| value.is_finite());
+        let (low, high) =
+            (finite().fold(f32::INFINITY, f32::min), finite().fold(f32::NEG_INFINITY, f32::max));
+        if low < high { (low, high) } else { (low.min(0.0), low.min(0.0) + 1.0) }
+    }
+
+    fn draw_axes<DB: DrawingBackend>(
+        &self,
+        area: &DrawingArea<DB, Shift>,
+        frame: Frame,
+    ) -> Drawn<DB> {
+        let (right, bottom) = (LEFT + frame.width(), TOP + frame.height());
+        area.draw(&Rectangle::new([(LEFT, TOP), (right, bottom)], BLACK.mix(0.5)))?;
+        for tick in ticks(f64::from(frame.low[0]), f64::from(frame.high[0]), 6.0) {
+            let (x, _) = frame.pixel([tick as f32, frame.low[1]]);
+            area.draw(&PathElement::new([(x, bottom), (x, bottom + 4)], BLACK))?;
+            area.draw(&Text::new(label(tick), (x, bottom + 7), text(14, HPos::Center, VPos::Top)))?;
+        }
+        for tick in ticks(f64::from(frame.low[1]), f64::from(frame.high[1]), 6.0) {
+            let (_, y) = frame.pixel([frame.low[0], tick as f32]);
+            area.draw(&PathElement::new([(LEFT - 4, y), (LEFT, y)], BLACK))?;
+            area.draw(&Text::new(label(tick), (LEFT - 7, y), text(14, HPos::Right, VPos::Center)))?;
+        }
+        Ok(())
+    }
+
+    fn draw_legend<DB: DrawingBackend>(
+        &self,
+        area: &DrawingArea<DB, Shift>,
+        frame: Frame,
+    ) -> Drawn<DB> {
+        let y = TOP + frame.height() + 52;
+        let mut x = LEFT + 10;
+        if !self.goals.is_empty() {
+            draw_star(area, (x, y))?;
+            area.draw(&Text::new("goal", (x + 14, y), text(14, HPos::Left, VPos::Center)))?;
+            x += 84;
+        }
+        if !self.paths.is_empty() {
+            area.draw(&PathElement::new([(x, y), (x + 26, y)], PATH.stroke_width(2)))?;
+            area.draw(&Circle::new((x, y), 4, PATH.filled()))?;
+            area.draw(&Text::new(
+                "path from its start",
+                (x + 34, y),
+                text(14, HPos::Left, VPos::Center),
+            ))?;
+        }
+        Ok(())
+    }
+}
+
+fn draw_scale<DB: DrawingBackend>(
+    area: &DrawingArea<DB, Shift>,
+    frame: Frame,
+    (low, high): (f32, f32),
+) -> Drawn<DB> {
+    let (left, height) = (LEFT + frame.width() + 20, frame.height());
+    for row in 0..height {
+        let fraction = 1.0 - f64::from(row) / f64::from((height - 1).max(1));
+        let corners = [(left, TOP + row), (left + BAR, TOP + row + 1)];
+        area.draw(&Rectangle::new(corners, colour(fraction).filled()))?;
+    }
+    area.draw(&Rectangle::new([(left, TOP), (left + BAR, TOP + height)], BLACK))?;
+    let (low, high) = (f64::from(low), f64::from(high));
+    for tick in ticks(low, high, 6.0) {
+        let y = TOP + height - ((tick - low) / (high - low) * f64::from(height)).round() as i32;
+        area.draw(&PathElement::new([(left + BAR, y), (left + BAR + 4, y)], BLACK))?;
+        area.draw(&Text::new(
+            label(tick),
+            (left + BAR + 7, y),
+            text(14, HPos::Left, VPos::Center),
+        ))?;
+    }
+    let upwards = text(14, HPos::Center, VPos::Top).transform(FontTransform::Rotate270);
+    area.draw(&Text::new(
+        "learned distance to the goal",
+        (left + BAR + 62, TOP + height / 2),
+        upwards,
+    ))
+}
+
+fn draw_star<DB: DrawingBackend>(area: &DrawingArea<DB, Shift>, (x, y): (i32, i32)) -> Drawn<DB> {
+    let star = |size: f64| -> Vec<(i32, i32)> {
+        let corner = |corner: u32| {
+            let angle = std::f64::consts::PI * (f64::from(corner) / 5.0 - 0.5);
+            let radius = if corner.is_multiple_of(2) { size } else { 0.45 * size };
+            (x + (radius * angle.cos()).round() as i32, y + (radius * angle.sin()).round() as i32)
+        };
+        (0..10).map(corner).collect()
+    };
+    area.draw(&Polygon::new(star(13.0), BLACK.filled()))?;
+    area.draw(&Polygon::new(star(10.0), RGBColor(255, 255, 255).filled()))
+}

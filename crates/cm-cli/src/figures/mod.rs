@@ -1,0 +1,100 @@
+//! Pictures: maps of the plane, curves over training, the data of the 2-D experiment.
+
+mod chart;
+mod data;
+mod map;
+
+pub(crate) use chart::{Chart, Curve};
+pub(crate) use data::DataFigure;
+pub(crate) use map::Map;
+
+use plotters::prelude::*;
+use plotters::style::TextStyle;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+/// What text is drawn with.
+fn text(size: i32, horizontal: HPos, vertical: VPos) -> TextStyle<'static> {
+    ("sans-serif", size).into_font().color(&BLACK).pos(Pos::new(horizontal, vertical))
+}
+
+/// The plane of a picture: which part of the world goes to which pixels, one unit as long in both directions.
+#[derive(Clone, Copy, Debug)]
+struct Frame {
+    low: [f32; 2],
+    high: [f32; 2],
+    left: i32,
+    top: i32,
+    scale: f32,
+}
+
+impl Frame {
+    /// Room for `places` with a margin, `width` pixels wide at the most and `height` high.
+    fn around<'a>(
+        places: impl Iterator<Item = &'a [f32; 2]> + Clone,
+        (left, top): (i32, i32),
+        (width, height): (i32, i32),
+    ) -> Self {
+        let bound = |axis: usize, pick: fn(f32, f32) -> f32, start: f32| {
+            places
+                .clone()
+                .map(|place| place[axis])
+                .filter(|number| number.is_finite())
+                .fold(start, pick)
+        };
+        let side = |axis: usize| {
+            let (low, high) =
+                (bound(axis, f32::min, f32::INFINITY), bound(axis, f32::max, f32::NEG_INFINITY));
+            if low > high {
+                return (-1.0, 1.0);
+            }
+            let margin = ((high - low) * 0.04).max(1e-3);
+            (low - margin, high + margin)
+        };
+        let ((x_low, x_high), (y_low, y_high)) = (side(0), side(1));
+        let scale = (width as f32 / (x_high - x_low)).min(height as f32 / (y_high - y_low));
+        Self { low: [x_low, y_low], high: [x_high, y_high], left, top, scale }
+    }
+
+    fn width(&self) -> i32 {
+        ((self.high[0] - self.low[0]) * self.scale).round() as i32
+    }
+
+    fn height(&self) -> i32 {
+        ((self.high[1] - self.low[1]) * self.scale).round() as i32
+    }
+
+    fn pixel(&self, place: [f32; 2]) -> (i32, i32) {
+        let x = self.left + ((place[0] - self.low[0]) * self.scale).round() as i32;
+        let y = self.top + ((self.high[1] - place[1]) * self.scale).round() as i32;
+        (x, y)
+    }
+}
+
+/// Ticks of 1, 2 or 5 times a power of ten from `low` to `high`, about `count` of them.
+fn ticks(low: f64, high: f64, count: f64) -> Vec<f64> {
+    let rough = (high - low) / count;
+    if !(rough > 0.0 && rough.is_finite()) {
+        return vec![low];
+    }
+    let power = 10_f64.powf(rough.log10().floor());
+    let step =
+        [1.0, 2.0, 5.0, 10.0].into_iter().map(|factor| factor * power).find(|step| *step >= rough);
+    let step = step.unwrap_or(rough);
+    let first = (low / step).ceil() as i64;
+    (first..)
+        .map(|index| index as f64 * step)
+        .take_while(|tick| *tick <= high + 1e-9 * step)
+        .collect()
+}
+
+/// A number without the digits that rounding leaves.
+fn label(number: f64) -> String {
+    let size = number.abs();
+    if size >= 1e6 {
+        format!("{}M", (number / 1e6 * 100.0).round() / 100.0)
+    } else if size >= 10_000.0 {
+        format!("{}k", (number / 1e3 * 10.0).round() / 10.0)
+    } else {
+        format!("{}", (number * 1e4).round() / 1e4)
+    }
+}

@@ -1,0 +1,77 @@
+//! Progress of runs: bars on a terminal, a line for each evaluation elsewhere.
+
+use std::io::IsTerminal;
+use std::time::Instant;
+
+use cm_train::{Event, JobEvent};
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+
+/// One bar for each run.
+pub(crate) struct Progress {
+    bars: Vec<ProgressBar>,
+    names: Vec<String>,
+    quiet: bool,
+    terminal: bool,
+    started: Instant,
+}
+
+impl Progress {
+    /// Bars for runs of these names; nothing at all if `quiet`.
+    pub(crate) fn new(names: Vec<String>, quiet: bool) -> Self {
+        let terminal = std::io::stderr().is_terminal();
+        let all = MultiProgress::new();
+        let width = names.iter().map(String::len).max().unwrap_or(0);
+        let style = ProgressStyle::with_template(
+            "{prefix} {bar:30} {pos:>7}/{len} {per_sec:>12} {eta:>4} {msg}",
+        )
+        .unwrap_or_else(|_| ProgressStyle::default_bar());
+        let bar = |name: &String| {
+            let bar = if quiet || !terminal {
+                ProgressBar::hidden()
+            } else {
+                all.add(ProgressBar::new(0))
+            };
+            bar.set_style(style.clone());
+            bar.set_prefix(format!("{name:width$}"));
+            bar
+        };
+        let bars = names.iter().map(bar).collect();
+        Self { bars, names, quiet, terminal, started: Instant::now() }
+    }
+
+    /// Shows what happened in run `index`.
+    pub(crate) fn event(&self, index: usize, event: &Event) {
+        let bar = &self.bars[index];
+        match event {
+            Event::Started { step, steps } => {
+                bar.set_length(*steps);
+                bar.set_position(*step);
+                bar.reset_eta();
+            }
+            Event::Recorded { step } => bar.set_position(*step),
+            Event::Evaluated { step, success } => {
+                bar.set_message(format!("success {:.1} %", 100.0 * success));
+                if !self.quiet && !self.terminal {
+                    let (seconds, name) =
+                        (self.started.elapsed().as_secs_f64(), &self.names[index]);
+                    let success = 100.0 * success;
+                    eprintln!("{seconds:8.1} s  {name:12} step {step:>7}  success {success:5.1} %");
+                }
+            }
+        }
+    }
+
+    /// Shows what happened in job `index`.
+    pub(crate) fn job(&self, index: usize, event: &JobEvent<'_>) {
+        match event {
+            JobEvent::Run(event) => self.event(index, event),
+            JobEvent::Ended(Ok(_)) => self.bars[index].abandon(),
+            JobEvent::Ended(Err(error)) => {
+                self.bars[index].abandon_with_message(format!("failed: {error}"));
+                if !self.terminal {
+                    eprintln!("{}: failed: {error}", self.names[index]);
+                }
+            }
+        }
+    }
+}

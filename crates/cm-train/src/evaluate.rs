@@ -1,0 +1,58 @@
+//! How often a policy reaches its goals.
+
+use cm_envs::{Env, Outcome, Rollout, rollout, success_rate};
+use cm_nn::{Backend, Var};
+use cm_policy::Learner;
+
+use crate::{Error, Result, Scaling, World};
+
+/// What an evaluation found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Evaluation {
+    /// The share of episodes that reached their goals.
+    pub success: f64,
+    /// Mean number of steps of the episodes, those that failed counted at their horizon.
+    pub mean_steps: f64,
+    /// The episodes.
+    pub outcomes: Vec<Outcome>,
+}
+
+/// Lets the policy of `learner` act in `world`, every episode beside the others.
+pub fn evaluate<B: Backend>(
+    world: &World,
+    learner: &dyn Learner<B>,
+    backend: &B,
+    scaling: &Scaling,
+    plan: &Rollout,
+) -> Result<Evaluation> {
+    let outcomes = match world {
+        World::None => return Err(Error::NoEnvironment),
+        World::PointMaze(maze) => run(maze.as_ref(), learner, backend, scaling, plan)?,
+    };
+    let steps: usize = outcomes.iter().map(|outcome| outcome.steps).sum();
+    Ok(Evaluation {
+        success: success_rate(&outcomes),
+        mean_steps: steps as f64 / outcomes.len().max(1) as f64,
+        outcomes,
+    })
+}
+
+fn run<E: Env, B: Backend>(
+    env: &E,
+    learner: &dyn Learner<B>,
+    backend: &B,
+    scaling: &Scaling,
+    plan: &Rollout,
+) -> Result<Vec<Outcome>> {
+    let (seen, columns) = (env.observation_width(), env.goal_columns());
+    rollout(env, plan, |observations, goals, actions| {
+        let rows = observations.len() / seen;
+        let (mut states, mut aims) = (observations.to_vec(), goals.to_vec());
+        scaling.states(&mut states);
+        scaling.coordinates(columns.start, &mut aims, columns.len());
+        let state = Var::new(backend, [rows, seen], states)?;
+        let goal = Var::new(backend, [rows, columns.len()], aims)?;
+        actions.copy_from_slice(&learner.act(&state, &goal)?.to_vec()?);
+        Ok(())
+    })
+}

@@ -1,0 +1,30 @@
+#![doc = include_str!("../README.md")]
+
+mod batches;
+mod checkpoint;
+mod error;
+mod evaluate;
+mod jobs;
+mod method;
+mod model;
+mod plan;
+mod record;
+mod run;
+mod scaling;
+mod settings;
+mod task;
+mod training;
+
+pub use checkpoint::Checkpoint;
+pub use error::{Error, Result};
+pub use evaluate::{Evaluation, evaluate};
+pub use jobs::{Job, JobEvent, run_jobs};
+pub use method::{Method, MethodSettings};
+pub use model::Model;
+pub use plan::{GreedyPath, Planner};
+pub use record::{EvaluationRow, MetricRow, read_evaluations, read_metrics};
+pub use run::RunFolder;
+pub use scaling::Scaling;
+pub use settings::{EvaluationSettings, GoalEnd, GoalSettings, RunSettings};
+pub use task::{Task, TaskSettings, World};
+pub use training::{Event, Report, Timings, train};

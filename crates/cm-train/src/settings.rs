@@ -1,0 +1,224 @@
+//! Everything needed to repeat a run.
+
+use std::path::{Path, PathBuf};
+
+use cm_replay::{End, From as GoalFrom, GeometricGoals, Goals};
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, Method, MethodSettings, Result, TaskSettings};
+
+/// The settings of a run: what `config.toml` in its folder holds.
+///
+/// ```
+/// use cm_train::{Method, RunSettings};
+///
+/// let settings = RunSettings::plane(Method::Cmd1);
+/// let text = settings.to_toml();
+/// assert!(text.contains("[method.cmd1]"));
+/// assert_eq!(RunSettings::from_toml(&text)?, settings);
+/// # Ok::<(), cm_train::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunSettings {
+    /// Seed of weights, batches and noise. The same seed gives the same run.
+    pub seed: u64,
+    /// Training steps.
+    pub steps: u64,
+    /// Rows of a batch.
+    pub batch: usize,
+    /// Standard deviation of noise added to states and goals in training.
+    pub observation_noise: f32,
+    /// Losses are recorded every so many steps.
+    pub log_every: u64,
+    /// The policy is evaluated every so many steps; never if 0.
+    pub evaluate_every: u64,
+    /// A checkpoint is written every so many steps.
+    pub checkpoint_every: u64,
+    /// Which future states are goals.
+    pub goals: GoalSettings,
+    /// How the policy is evaluated.
+    pub evaluation: EvaluationSettings,
+    /// Where data comes from and where the policy acts.
+    pub task: TaskSettings,
+    /// What is trained.
+    pub method: MethodSettings,
+}
+
+/// Which future states are goals.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct GoalSettings {
+    /// The discount of the geometric distribution.
+    pub gamma: f64,
+    /// Whether a state can be its own goal.
+    pub include_current: bool,
+    /// What happens to the distribution beyond a trajectory's end.
+    pub end: GoalEnd,
+    /// Probability of a goal drawn uniformly from the rest of the trajectory instead.
+    pub uniform_future: f32,
+    /// Probability of a goal drawn uniformly from all the data instead.
+    pub random: f32,
+}
+
+/// What happens to the geometric distribution beyond a trajectory's end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GoalEnd {
+    /// The weights of the steps there are, normalised.
+    Truncate,
+    /// What lies beyond becomes the last step.
+    Clip,
+}
+
+/// How the policy is evaluated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct EvaluationSettings {
+    /// How many episodes.
+    pub episodes: usize,
+    /// Their seed: every evaluation sees the same starts and goals.
+    pub seed: u64,
+}
+
+impl Default for GoalSettings {
+    fn default() -> Self {
+        Self {
+            gamma: 0.99,
+            include_current: false,
+            end: GoalEnd::Truncate,
+            uniform_future: 0.0,
+            random: 0.0,
+        }
+    }
+}
+
+impl Default for EvaluationSettings {
+    fn default() -> Self {
+        Self { episodes: 1_500, seed: 0 }
+    }
+}
+
+impl GoalSettings {
+    pub(crate) fn goals(&self) -> Goals {
+        let from = if self.include_current { GoalFrom::Current } else { GoalFrom::Next };
+        let end = match self.end {
+            GoalEnd::Truncate => End::Truncate,
+            GoalEnd::Clip => End::Clip,
+        };
+        let geometric = GeometricGoals { gamma: self.gamma, from, end };
+        Goals { geometric, uniform_future: self.uniform_future, random: self.random }
+    }
+}
+
+impl RunSettings {
+    /// The paper's 2-D experiment as the authors' script runs it: 500,000 steps of batches of 256, discount 0.8.
+    pub fn plane(method: Method) -> Self {
+        Self {
+            seed: 0,
+            steps: 500_000,
+            batch: 256,
+            observation_noise: 0.2,
+            log_every: 100,
+            evaluate_every: 5_000,
+            checkpoint_every: 5_000,
+            goals: GoalSettings {
+                gamma: 0.8,
+                include_current: true,
+                end: GoalEnd::Clip,
+                ..Default::default()
+            },
+            evaluation: EvaluationSettings::default(),
+            task: TaskSettings::point_maze(),
+            method: MethodSettings::plane(method),
+        }
+    }
+
+    /// A start for trajectories of one's own in `file`.
+    pub fn own_data(method: Method, file: PathBuf) -> Self {
+        Self {
+            steps: 10_000,
+            observation_noise: 0.0,
+            evaluate_every: 0,
+            goals: GoalSettings { gamma: 0.95, ..Default::default() },
+            task: TaskSettings::Data { file, goal: None, scale: true },
+            method: MethodSettings::own_data(method),
+            ..Self::plane(method)
+        }
+    }
+
+    /// Reads TOML; unknown keys are refused.
+    pub fn from_toml(text: &str) -> Result<Self> {
+        toml::from_str(text).map_err(|error| {
+            let found = error.to_string().trim_end().to_owned();
+            Error::Setting { setting: "settings", expected: "a run's settings in TOML", found }
+        })
+    }
+
+    /// Reads a TOML file; errors name it.
+    pub fn load(path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path).map_err(Error::file(path))?;
+        toml::from_str(&text).map_err(|error| Error::content(path, error.to_string().trim_end()))
+    }
+
+    /// The settings as TOML.
+    pub fn to_toml(&self) -> String {
+        // Every key is a string and every value a number, a string, a boolean or a table of those.
+        toml::to_string(self).expect("settings are representable in TOML")
+    }
+
+    /// Refuses settings outside their ranges; the method's and the task's own are checked when those are made.
+    pub fn check(&self) -> Result<()> {
+        let positive = [
+            ("steps", self.steps),
+            ("batch", self.batch as u64),
+            ("log_every", self.log_every),
+            ("checkpoint_every", self.checkpoint_every),
+        ];
+        if let Some((setting, _)) = positive.into_iter().find(|&(_, number)| number == 0) {
+            let found = "0".to_owned();
+            return Err(Error::Setting { setting, expected: "at least 1", found });
+        }
+        if self.evaluate_every > 0 && self.evaluation.episodes == 0 {
+            let found = "0".to_owned();
+            return Err(Error::Setting {
+                setting: "evaluation.episodes",
+                expected: "at least 1 if there are evaluations",
+                found,
+            });
+        }
+        if !(self.observation_noise >= 0.0 && self.observation_noise.is_finite()) {
+            return Err(Error::Setting {
+                setting: "observation_noise",
+                expected: "finite and not negative",
+                found: self.observation_noise.to_string(),
+            });
+        }
+        Ok(())
+    }
+
+    /// The first key in which two settings differ, `steps` apart: a run may be made longer.
+    pub(crate) fn difference(&self, other: &Self) -> Option<String> {
+        let longer = Self { steps: self.steps, ..other.clone() };
+        if *self == longer {
+            return None;
+        }
+        let table = |settings: &Self| toml::Value::try_from(settings).ok();
+        Some(match (table(self), table(&longer)) {
+            (Some(a), Some(b)) => first_difference("", &a, &b).unwrap_or_default(),
+            _ => "settings".to_owned(),
+        })
+    }
+}
+
+fn first_difference(key: &str, a: &toml::Value, b: &toml::Value) -> Option<String> {
+    let (toml::Value::Table(left), toml::Value::Table(right)) = (a, b) else {
+        return (a != b).then(|| key.to_owned());
+    };
+    let dotted =
+        |name: &str| if key.is_empty() { name.to_owned() } else { format!("{key}.{name}") };
+    left.keys().chain(right.keys()).find_map(|name| match (left.get(name), right.get(name)) {
+        (Some(a), Some(b)) => first_difference(&dotted(name), a, b),
+        _ => Some(dotted(name)),
+    })
+}
