@@ -4,7 +4,7 @@
 //! bare loop of `mj_step`, and the same loop in Python (`mujoco_steps.py`, run by `$PYTHON` or `python3`; left out where that has no mujoco), all along the same
 //! trajectories, in processor time, which other work disturbs little; then many environments on 1, 2, ... threads. Without MuJoCo (`cargo xtask mujoco install`) it says so and measures nothing.
 //!
-//! FIGURES
+//! The figures are in `docs/antmaze.md`.
 
 use std::fmt::Write;
 use std::hint::black_box;
