@@ -42,7 +42,7 @@ pub(super) struct Arguments {
     /// The walking policy.
     #[arg(long, value_name = "FILE", default_value_os_t = Expert::shipped())]
     expert: PathBuf,
-    /// The file to write; <task>-generated.cmdata in the cache unless given.
+    /// The file to write; unless given, the name of the task and `-generated.cmdata`, in the cache.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Write the data in D4RL's HDF5 layout too, beside the other file.
