@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 mod dataset;
+mod reproduce;
 mod test;
 mod verify;
 
@@ -20,6 +21,8 @@ struct Arguments {
 enum Command {
     /// List, download, verify, convert and inspect data sets.
     Dataset(dataset::Arguments),
+    /// Reproduce an experiment of the paper: figures, table and a page that shows them.
+    Reproduce(reproduce::Arguments),
     /// Check format, lints, tests, doc tests and documentation, cheapest first.
     Test(test::Arguments),
     /// Train CMD on processes whose successor distance is known, and compare.
@@ -29,6 +32,7 @@ enum Command {
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Dataset(arguments) => dataset::run(arguments),
+        Command::Reproduce(arguments) => reproduce::run(&arguments),
         Command::Test(arguments) => test::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
     };
