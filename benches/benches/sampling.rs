@@ -15,12 +15,11 @@
 //! what a sample costs. Ten times NumPy was not reached on these cores.
 
 use std::hint::black_box;
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cm_benches::compare;
+use cm_benches::python::Script;
 use cm_replay::{Batch, Dataset, Goals, Matrix, Prefetcher, Sampler};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group};
 
@@ -77,7 +76,7 @@ fn sampling(criterion: &mut Criterion) {
 fn ratios() {
     let data = data();
     let sampler = Sampler::new(data.clone(), Goals::geometric(0.99), 0).unwrap();
-    let mut numpy = NumPy::start();
+    let mut numpy = Script::start("numpy_sampling.py", 256);
     for size in SIZES {
         let batches = SAMPLES / size;
         let mut batch = Batch::new(&data, size);
@@ -111,9 +110,11 @@ fn ratios() {
             );
         });
         if let Some(numpy) = &mut numpy {
-            single.install(|| numpy.compare(size, "one thread", &mut fill));
+            single.install(|| compare_with_numpy(numpy, size, "one thread", &mut fill));
             let threads = rayon::current_num_threads();
-            rayon::scope(|_| numpy.compare(size, &format!("{threads} threads"), &mut fill));
+            rayon::scope(|_| {
+                compare_with_numpy(numpy, size, &format!("{threads} threads"), &mut fill)
+            });
         }
     }
 }
@@ -121,62 +122,23 @@ fn ratios() {
 /// Samples drawn between two looks at the clock.
 const SAMPLES: usize = 16_384;
 
-/// `numpy_sampling.py`, waiting for batch sizes.
-struct NumPy {
-    child: Child,
-}
-
-impl NumPy {
-    fn start() -> Option<Self> {
-        let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".to_owned());
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/numpy_sampling.py");
-        let child = Command::new(&python)
-            .arg(script)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .ok()?;
-        let mut numpy = Self { child };
-        let ready = numpy.nanoseconds_per_sample(256);
-        if ready.is_none() {
-            println!("{python} cannot run {script}: no comparison with NumPy");
+/// The best of ours and of `numpy_sampling.py` over a few seconds, in turn.
+fn compare_with_numpy(numpy: &mut Script, size: usize, how: &str, ours: &mut impl FnMut()) {
+    let (mut best_ours, mut best_numpy) = (f64::MAX, f64::MAX);
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(10) {
+        let Some(answer) = numpy.ask(size) else { return };
+        best_numpy = best_numpy.min(answer);
+        for _ in 0..4 {
+            let start = Instant::now();
+            ours();
+            best_ours = best_ours.min(start.elapsed().as_nanos() as f64 / SAMPLES as f64);
         }
-        ready.map(|_| numpy)
     }
-
-    fn nanoseconds_per_sample(&mut self, size: usize) -> Option<f64> {
-        writeln!(self.child.stdin.as_mut()?, "{size}").ok()?;
-        let mut line = String::new();
-        BufReader::new(self.child.stdout.as_mut()?).read_line(&mut line).ok()?;
-        line.trim().parse().ok()
-    }
-
-    /// The best of each over a few seconds, in turn.
-    fn compare(&mut self, size: usize, how: &str, ours: &mut impl FnMut()) {
-        let (mut best_ours, mut best_numpy) = (f64::MAX, f64::MAX);
-        let start = Instant::now();
-        while start.elapsed() < Duration::from_secs(10) {
-            let Some(numpy) = self.nanoseconds_per_sample(size) else { return };
-            best_numpy = best_numpy.min(numpy);
-            for _ in 0..4 {
-                let start = Instant::now();
-                ours();
-                best_ours = best_ours.min(start.elapsed().as_nanos() as f64 / SAMPLES as f64);
-            }
-        }
-        println!(
-            "batches of {size}, {how}: {best_ours:.1} ns per sample, NumPy {best_numpy:.1} ns, ratio {:.1}",
-            best_numpy / best_ours
-        );
-    }
-}
-
-impl Drop for NumPy {
-    fn drop(&mut self) {
-        // Its input ends, and with it the script.
-        drop(self.child.stdin.take());
-        let _ = self.child.wait();
-    }
+    println!(
+        "batches of {size}, {how}: {best_ours:.1} ns per sample, NumPy {best_numpy:.1} ns, ratio {:.1}",
+        best_numpy / best_ours
+    );
 }
 
 criterion_group!(benches, sampling);

@@ -1,11 +1,13 @@
 //! What the benchmarks share: inputs, baselines, and ratios measured in one run.
 
+pub mod bare_mujoco;
 pub mod baseline;
 pub mod cmd1;
 pub mod cmd1_dfdx;
 pub mod heads;
 pub mod info_nce;
 pub mod processes;
+pub mod python;
 mod ratio;
 
 pub use ratio::{best_of, compare};

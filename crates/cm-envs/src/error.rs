@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// What can go wrong when a process is described, read, solved or drawn.
+/// What can go wrong when a world is described, read, solved, simulated or drawn.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -136,6 +136,52 @@ pub enum Error {
         /// The file.
         path: PathBuf,
         /// The place, the key, the expected and the found.
+        reason: String,
+    },
+    /// A number that is NaN or infinite.
+    #[error("{what}: expected a finite number, found {found}")]
+    NotFinite {
+        /// The argument and the place in it.
+        what: String,
+        /// The value given.
+        found: f64,
+    },
+    /// A task that does not exist.
+    #[error("no task `{found}`; there are: {known}")]
+    UnknownTask {
+        /// The name given.
+        found: String,
+        /// The names there are.
+        known: String,
+    },
+    /// A rule for cells that does not exist.
+    #[error("no rule `{found}` for cells; there are: floor, round")]
+    UnknownCellRule {
+        /// The name given.
+        found: String,
+    },
+    /// MuJoCo's library is nowhere to be found.
+    #[error(
+        "MuJoCo was not found ({} is not there, CM_MUJOCO is not set, and the system has none): \
+         run `cargo xtask mujoco install`, or set CM_MUJOCO to the file of its library",
+        looked_at.display()
+    )]
+    SimulatorMissing {
+        /// Where an installed one would be.
+        looked_at: PathBuf,
+    },
+    /// A library that cannot be used as MuJoCo.
+    #[error("{}: {reason}", path.display())]
+    SimulatorLibrary {
+        /// The library.
+        path: PathBuf,
+        /// What was expected and what was found.
+        reason: String,
+    },
+    /// The simulator failed, or the simulation diverged.
+    #[error("MuJoCo: {reason}")]
+    Simulator {
+        /// What it said.
         reason: String,
     },
     /// A picture that cannot be drawn.

@@ -1,7 +1,9 @@
 #![doc = include_str!("../README.md")]
 
+pub mod ant_maze;
 mod env;
 mod error;
+pub mod mujoco;
 mod output;
 pub mod plot;
 pub mod point_maze;

@@ -8,7 +8,7 @@ use anyhow::Context;
 use sha2::{Digest, Sha256};
 
 /// The checksum in hexadecimal digits, with a progress bar.
-pub(super) fn of_file(path: &Path) -> anyhow::Result<String> {
+pub(crate) fn of_file(path: &Path) -> anyhow::Result<String> {
     let context = || format!("could not read {}", path.display());
     let mut file = File::open(path).with_context(context)?;
     let length = file.metadata().with_context(context)?.len();

@@ -1,8 +1,9 @@
 //! `cargo xtask dataset`: the public data sets, and people's own files.
 
 mod cache;
-mod checksum;
+pub(crate) mod checksum;
 mod download;
+mod generate;
 mod manifest;
 #[cfg(test)]
 mod server;
@@ -37,6 +38,11 @@ enum Command {
         after_help = "Example:\n  CM_DATA_DIR=/data cargo xtask dataset download antmaze-umaze-v2"
     )]
     Download { name: String },
+    /// Generate a data set of AntMaze on MuJoCo by D4RL's recipe, going on where it was cut off.
+    #[command(
+        after_help = "Examples:\n  cargo xtask dataset generate antmaze-umaze\n  cargo xtask dataset generate antmaze-large-play --transitions 100000 --cells round --d4rl-hdf5"
+    )]
+    Generate(generate::Arguments),
     /// Check a downloaded data set: checksums, then that the files hold what the manifest says.
     #[command(after_help = "Example:\n  cargo xtask dataset verify antmaze-umaze-v2")]
     Verify { name: String },
@@ -87,6 +93,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
                 download::download(file, &cache, &download::Settings::default())
             })
         }
+        Command::Generate(arguments) => generate::run(&arguments),
         Command::Verify { name } => verify(&manifest::find(&name)?, &Cache::from_environment()),
         Command::Convert { input, output, reading } => {
             convert(&input, &output, &reading.options(false))

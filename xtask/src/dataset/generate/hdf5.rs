@@ -1,0 +1,94 @@
+//! A data set in D4RL's HDF5 layout, for other tools.
+
+use std::path::Path;
+
+use anyhow::Context;
+use cm_replay::{Dataset, Matrix};
+use rust_hdf5::types::HBool;
+use rust_hdf5::{H5Dataset, H5File, H5Group};
+
+/// Rows in a chunk.
+const CHUNK: usize = 4096;
+/// How hard gzip tries; h5py's default.
+const GZIP: u32 = 4;
+
+/// Writes `data` beside `path` and renames it.
+pub(super) fn write(data: &Dataset, path: &Path) -> anyhow::Result<()> {
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(".partial");
+    let context = || format!("could not write {}", path.display());
+    write_file(data, Path::new(&partial)).with_context(context)?;
+    std::fs::rename(&partial, path).with_context(context)
+}
+
+fn write_file(data: &Dataset, path: &Path) -> anyhow::Result<()> {
+    let file = H5File::create(path)?;
+    let (root, infos) = (file.root_group(), file.create_group("infos")?);
+    write_matrix(&root, "observations", data.observations())?;
+    write_matrix(&root, "actions", data.actions())?;
+    for (name, extra) in data.extras() {
+        match name.strip_prefix("infos/") {
+            Some(name) => write_matrix(&infos, name, extra)?,
+            None => write_vector(&root, name, extra)?,
+        }
+    }
+    // A row is terminal where it is rewarded.
+    let rewards = data.extras().get("rewards").context("no array `rewards`")?;
+    write_flags(&root, "terminals", rewards.iter().map(|row| row[0] > 0.0))?;
+    let mut timeouts = vec![false; data.steps()];
+    data.ends().iter().for_each(|&end| timeouts[end - 1] = true);
+    write_flags(&root, "timeouts", timeouts.into_iter())?;
+    Ok(file.close()?)
+}
+
+fn write_matrix(group: &H5Group, name: &str, matrix: &Matrix) -> anyhow::Result<()> {
+    let (rows, columns) = (matrix.rows(), matrix.columns());
+    let array = group
+        .new_dataset::<f32>()
+        .shape([rows, columns])
+        .chunk(&[CHUNK.min(rows), columns])
+        .deflate(GZIP)
+        .create(name)?;
+    slabs(rows, |start, count| {
+        let numbers = matrix.numbers(start..start + count);
+        Ok(array.write_slice(&[start, 0], &[count, columns], &numbers)?)
+    })
+}
+
+fn write_vector(group: &H5Group, name: &str, matrix: &Matrix) -> anyhow::Result<()> {
+    let rows = matrix.rows();
+    let array = group
+        .new_dataset::<f32>()
+        .shape([rows])
+        .chunk(&[CHUNK.min(rows)])
+        .deflate(GZIP)
+        .create(name)?;
+    slabs(rows, |start, count| {
+        Ok(array.write_slice(&[start], &[count], &matrix.numbers(start..start + count))?)
+    })
+}
+
+fn write_flags(
+    group: &H5Group,
+    name: &str,
+    flags: impl Iterator<Item = bool>,
+) -> anyhow::Result<()> {
+    let flags: Vec<HBool> = flags.map(HBool::from).collect();
+    let array: H5Dataset = group
+        .new_dataset::<HBool>()
+        .shape([flags.len()])
+        .chunk(&[CHUNK.min(flags.len())])
+        .deflate(GZIP)
+        .create(name)?;
+    slabs(flags.len(), |start, count| {
+        Ok(array.write_slice(&[start], &[count], &flags[start..start + count])?)
+    })
+}
+
+/// Whole chunks one after another, so that none is compressed twice.
+fn slabs(
+    rows: usize,
+    mut write: impl FnMut(usize, usize) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    (0..rows).step_by(CHUNK).try_for_each(|start| write(start, CHUNK.min(rows - start)))
+}

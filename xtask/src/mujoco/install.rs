@@ -1,0 +1,170 @@
+//! Brings the pinned library into the cache; under its name there is the right one or none.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, bail, ensure};
+use cm_envs::mujoco::{Mujoco, VERSION, installed_library};
+
+use super::wheel;
+use crate::dataset::checksum;
+
+/// One system's build of the pinned version.
+struct Build {
+    /// pip's name for the system.
+    platform: &'static str,
+    /// Of the library inside the wheel, which is the same for every version of Python.
+    sha256: &'static str,
+}
+
+/// The build for this system, if there is one.
+fn build() -> Option<Build> {
+    let (platform, sha256) = match (std::env::consts::OS, std::env::consts::ARCH) {
+        ("linux", "x86_64") => (
+            "manylinux_2_28_x86_64",
+            "23496b023ee80fb61ab71167e94bc649f9941710fde96b18bb8204fb332523ad",
+        ),
+        ("linux", "aarch64") => (
+            "manylinux_2_28_aarch64",
+            "e2edd0204fb9229f75f332a4fcd1a32345bb9f90651dc0fddfa20ec0670db789",
+        ),
+        ("macos", "aarch64") => (
+            "macosx_11_0_arm64",
+            "454d51fa639100018579716bd68e61285e9b53c9241b029680d82dec95bc8d53",
+        ),
+        ("windows", "x86_64") => {
+            ("win_amd64", "c395db1b3f5110a730c4b0c31b7a4f29881af459c8a74a03e14b7683f022d57f")
+        }
+        _ => return None,
+    };
+    Some(Build { platform, sha256 })
+}
+
+pub(super) fn run(wheel: Option<&Path>) -> anyhow::Result<()> {
+    let Some(build) = build() else {
+        bail!(
+            "no build of MuJoCo {VERSION} is known for {} on {}; set CM_MUJOCO to a library of your own",
+            std::env::consts::OS,
+            std::env::consts::ARCH
+        );
+    };
+    let target = installed_library();
+    if target.exists() && checksum::of_file(&target)? == build.sha256 {
+        println!("{} is there already", target.display());
+        return Ok(());
+    }
+    let folder = target.parent().context("the library's path has no folder")?;
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("could not create {}", folder.display()))?;
+    match wheel {
+        Some(wheel) => install(wheel, &target, &build)?,
+        None => {
+            let downloads = tempfile::Builder::new().prefix(".download").tempdir_in(folder)?;
+            install(&download(downloads.path(), &build)?, &target, &build)?;
+        }
+    }
+    let version = Mujoco::load(&target)?.version();
+    println!("installed MuJoCo {version}: {}", target.display());
+    Ok(())
+}
+
+/// Takes the library out of `wheel`, checks it, and gives it its name.
+fn install(wheel: &Path, target: &Path, build: &Build) -> anyhow::Result<()> {
+    let partial = target.with_extension("partial");
+    wheel::extract_library(wheel, &partial)?;
+    let found = checksum::of_file(&partial)?;
+    if found != build.sha256 {
+        std::fs::remove_file(&partial)?;
+        bail!("{}: sha256 of the library is {found}, expected {}", wheel.display(), build.sha256);
+    }
+    std::fs::rename(&partial, target)
+        .with_context(|| format!("could not rename {}", partial.display()))
+}
+
+/// Has pip download the package into `folder`.
+fn download(folder: &Path, build: &Build) -> anyhow::Result<std::path::PathBuf> {
+    let requirement = format!("mujoco=={VERSION}");
+    let mut pip = pip()?;
+    pip.args(["download", "--no-deps", "--disable-pip-version-check", "--only-binary=:all:"])
+        .args(["--implementation", "cp", "--python-version", "3.12", "--platform", build.platform])
+        .arg("--dest")
+        .arg(folder)
+        .arg(&requirement);
+    let status = pip.status().context("could not start pip")?;
+    ensure!(
+        status.success(),
+        "pip could not download {requirement}; where it can be downloaded, run \
+         `pip download --no-deps {requirement}` and give the file to `cargo xtask mujoco install --wheel`"
+    );
+    let mut entries = std::fs::read_dir(folder)?.collect::<Result<Vec<_>, _>>()?;
+    entries.retain(|entry| entry.path().extension().is_some_and(|extension| extension == "whl"));
+    let wheel = entries.first().context("pip downloaded no wheel")?;
+    Ok(wheel.path())
+}
+
+/// A pip that runs.
+fn pip() -> anyhow::Result<Command> {
+    for (program, arguments) in
+        [("python3", &["-m", "pip"][..]), ("python", &["-m", "pip"]), ("pip3", &[]), ("pip", &[])]
+    {
+        let output = Command::new(program).args(arguments).arg("--version").output();
+        if output.is_ok_and(|output| output.status.success()) {
+            let mut command = Command::new(program);
+            command.args(arguments);
+            return Ok(command);
+        }
+    }
+    bail!(
+        "no pip to download the Python package `mujoco` with; install Python, or give a wheel with --wheel, \
+         or set CM_MUJOCO to a library of MuJoCo {VERSION}"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    /// A wheel whose library holds `bytes`.
+    fn wheel_with(folder: &Path, bytes: &[u8]) -> std::path::PathBuf {
+        let path = folder.join("mujoco.whl");
+        let mut archive = zip::ZipWriter::new(std::fs::File::create(&path).unwrap());
+        let name = format!("mujoco/{}", cm_envs::mujoco::library_file_name());
+        archive.start_file(name, zip::write::SimpleFileOptions::default()).unwrap();
+        archive.write_all(bytes).unwrap();
+        archive.finish().unwrap();
+        path
+    }
+
+    #[test]
+    fn a_library_gets_its_name_only_with_the_right_checksum() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("library");
+        let wheel = wheel_with(folder.path(), b"abc");
+        let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        let wrong = Build { platform: "", sha256: "0123" };
+        let message = install(&wheel, &target, &wrong).unwrap_err().to_string();
+        assert!(message.contains(abc) && message.contains("expected 0123"), "{message}");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1); // the wheel
+        install(&wheel, &target, &Build { platform: "", sha256: abc }).unwrap();
+        assert_eq!(std::fs::read(&target).unwrap(), b"abc");
+    }
+
+    #[test]
+    fn files_that_are_no_such_wheel_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, target) = (folder.path().join("a.whl"), folder.path().join("library"));
+        let build = Build { platform: "", sha256: "" };
+        let refused = |part: &str| {
+            let message = format!("{:#}", install(&path, &target, &build).unwrap_err());
+            assert!(message.contains("a.whl") && message.contains(part), "{message}");
+        };
+        refused("could not open");
+        std::fs::write(&path, "not a zip").unwrap();
+        refused("not a wheel");
+        let empty = zip::ZipWriter::new(std::fs::File::create(&path).unwrap());
+        empty.finish().unwrap();
+        refused("libmujoco");
+    }
+}
