@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand};
 mod dataset;
 mod expert;
 mod mujoco;
+mod reproduce;
 mod test;
 mod verify;
 
@@ -22,6 +23,8 @@ struct Arguments {
 enum Command {
     /// List, download, verify, convert and inspect data sets.
     Dataset(dataset::Arguments),
+    /// Reproduce an experiment of the paper: figures, table and a page that shows them.
+    Reproduce(reproduce::Arguments),
     /// Train or evaluate the walking policy that data sets are generated with.
     Expert(expert::Arguments),
     /// Get MuJoCo, which AntMaze runs on.
@@ -35,6 +38,7 @@ enum Command {
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Dataset(arguments) => dataset::run(arguments),
+        Command::Reproduce(arguments) => reproduce::run(&arguments),
         Command::Expert(arguments) => expert::run(&arguments),
         Command::Mujoco(arguments) => mujoco::run(arguments),
         Command::Test(arguments) => test::run(&arguments),

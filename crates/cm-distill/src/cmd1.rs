@@ -233,7 +233,7 @@ impl<B: Backend> Learner<B> for Cmd1<B> {
         self.actor.act(state, goal)
     }
 
-    /// `d((s, a), (g, a'))`: the successor distance (Eq. 14, `eq:successor_diff_2`), up to the divisors of the settings.
+    /// `d((s, a), (g, a'))` over the settings' divisors: at the optimum the successor distance (Eq. 14, `eq:successor_diff_2`).
     fn distance(
         &self,
         state: &Var<B>,
@@ -243,7 +243,8 @@ impl<B: Backend> Learner<B> for Cmd1<B> {
     ) -> Result<Option<Var<B>>> {
         let from = self.features.state_action(state, action)?;
         let to = self.features.state_action(goal, goal_action)?;
-        self.larger_distance(&from, &to).map(Some)
+        let divisor = self.settings.distance_divisor * self.settings.contrastive.divisor;
+        self.larger_distance(&from, &to)?.scale(1.0 / divisor).map(Some)
     }
 
     fn groups(&self) -> Vec<&Group<B>> {

@@ -223,7 +223,7 @@ fn cmd1_without_potential_and_with_twins() -> Result<(), Error> {
             let d = single.distance(&batch.state, &batch.action, &to.0, &to.1)?.unwrap();
             for (i, d) in d.to_vec()?.into_iter().enumerate() {
                 let j = (i + ROWS - shift) % ROWS;
-                energy.values[i * ROWS + j] = -f64::from(d) / 8.0;
+                energy.values[i * ROWS + j] = -f64::from(d);
             }
         }
         let sum = |i: usize, at: &dyn Fn(usize, usize) -> f64| {

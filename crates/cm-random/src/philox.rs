@@ -81,26 +81,42 @@ impl Philox {
     ///     assert_eq!(words.map(|word| word[n]), philox.block(5, 2, 100 + n as u32));
     /// }
     /// ```
-    #[inline]
+    #[inline(always)]
     pub fn blocks<const N: usize>(
         &self,
         step: u64,
         stream: u32,
         first_index: u32,
     ) -> [[u32; N]; 4] {
-        let [step_low, step_high] = halves(step);
-        let mut c0: [u32; N] = std::array::from_fn(|n| first_index.wrapping_add(n as u32));
-        let (mut c1, mut c2, mut c3) = ([stream; N], [step_low; N], [step_high; N]);
+        // Each word in the lower half of 64 bits: vector units multiply those halves into 64 bits, and the upper halves
+        // may hold anything in between.
+        const LOWER: u64 = u32::MAX as u64;
+        let [step_low, step_high] = halves(step).map(u64::from);
+        let mut c0 = [0; N];
+        for (n, c0) in c0.iter_mut().enumerate() {
+            *c0 = u64::from(first_index.wrapping_add(n as u32));
+        }
+        let (mut c1, mut c2, mut c3) = ([u64::from(stream); N], [step_low; N], [step_high; N]);
         let [mut k0, mut k1] = self.key;
         for _ in 0..ROUNDS {
             for n in 0..N {
-                let counter = round([c0[n], c1[n], c2[n], c3[n]], [k0, k1]);
-                [c0[n], c1[n], c2[n], c3[n]] = counter;
+                let product0 = u64::from(MULTIPLIERS[0]) * (c0[n] & LOWER);
+                let product1 = u64::from(MULTIPLIERS[1]) * (c2[n] & LOWER);
+                c0[n] = (product1 >> 32) ^ c1[n] ^ u64::from(k0);
+                c1[n] = product1;
+                c2[n] = (product0 >> 32) ^ c3[n] ^ u64::from(k1);
+                c3[n] = product0;
             }
             k0 = k0.wrapping_add(KEY_INCREMENTS[0]);
             k1 = k1.wrapping_add(KEY_INCREMENTS[1]);
         }
-        [c0, c1, c2, c3]
+        let mut words = [[0; N]; 4];
+        for (words, lanes) in words.iter_mut().zip([&c0, &c1, &c2, &c3]) {
+            for (word, &lane) in words.iter_mut().zip(lanes) {
+                *word = lane as u32;
+            }
+        }
+        words
     }
 
     /// The words of `stream` at `step` one after another, from block 0.

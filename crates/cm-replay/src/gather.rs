@@ -1,76 +1,130 @@
 //! Copies rows out of matrices at memory speed.
 
-use crate::Matrix;
+use std::ops::Range;
+
 use crate::batch::BatchMut;
 use crate::matrix::LINE;
+use crate::{Dataset, Matrix};
+
+/// Copies what the rows `now` of the batch name by their steps and goals' steps, and meanwhile calls what the rows `next` name into
+/// the cache.
+#[inline(always)]
+pub(crate) fn gather(data: &Dataset, batch: &mut BatchMut, now: Range<usize>, next: Range<usize>) {
+    let (observations, actions) = (Rows::of(data.observations()), Rows::of(data.actions()));
+    let (steps, next_steps) = (&batch.steps[now.clone()], &batch.steps[next.clone()]);
+    let (goals, next_goals) = (&batch.goal_steps[now.clone()], &batch.goal_steps[next]);
+    observations.copy(steps, next_steps, batch.observations, now.start);
+    observations.without_first().copy(steps, next_steps, batch.next_observations, now.start);
+    actions.copy(steps, next_steps, batch.actions, now.start);
+    observations.copy(goals, next_goals, batch.goals, now.start);
+    actions.copy(goals, next_goals, batch.goal_actions, now.start);
+}
 
 /// A matrix as a plain slice.
 #[derive(Clone, Copy)]
-pub(crate) struct Rows<'a> {
+struct Rows<'a> {
     numbers: &'a [f32],
     columns: usize,
     stride: usize,
 }
 
 impl<'a> Rows<'a> {
-    pub(crate) fn of(matrix: &'a Matrix) -> Self {
+    fn of(matrix: &'a Matrix) -> Self {
         let (numbers, stride) = matrix.padded();
         Self { numbers, columns: matrix.columns(), stride }
     }
 
-    /// Asks the processor to bring `count` rows from row `first` on into its cache while it does something else.
-    #[inline]
-    fn prefetch(&self, first: usize, count: usize) {
-        let rows = &self.numbers[first * self.stride..][..count * self.stride];
-        for line in rows.chunks(LINE) {
-            prefetch(&line[0]);
+    /// All but the first row.
+    fn without_first(self) -> Self {
+        Self { numbers: &self.numbers[self.stride..], ..self }
+    }
+
+    /// Copies the rows `now` one after another into `target` from row `at` on, calling the rows `next` meanwhile; does nothing if
+    /// `target` is empty.
+    #[inline(always)]
+    fn copy(self, now: &[usize], next: &[usize], target: &mut [f32], at: usize) {
+        if target.is_empty() {
+            return;
+        }
+        let target = &mut target[at * self.columns..][..now.len() * self.columns];
+        match self.columns {
+            8..16 => self.copy_as(now, next, target, copy_ends::<8>),
+            16..32 => self.copy_as(now, next, target, copy_ends::<16>),
+            32..64 => self.copy_as(now, next, target, copy_ends::<32>),
+            _ => self.copy_as(now, next, target, <[f32]>::copy_from_slice),
+        }
+    }
+
+    #[inline(always)]
+    fn copy_as(
+        self,
+        now: &[usize],
+        next: &[usize],
+        target: &mut [f32],
+        copy: impl Fn(&mut [f32], &[f32]),
+    ) {
+        for (at, (target, row)) in target.chunks_exact_mut(self.columns).zip(now).enumerate() {
+            if let Some(&row) = next.get(at) {
+                self.prefetch(row);
+            }
+            let later = target.as_ptr().wrapping_add(AHEAD * self.columns);
+            for line in (0..self.columns).step_by(LINE) {
+                prefetch_to_write(later.wrapping_add(line));
+            }
+            copy(target, &self.numbers[row * self.stride..][..self.columns]);
+        }
+        for &row in next.get(now.len()..).unwrap_or_default() {
+            self.prefetch(row);
+        }
+    }
+
+    /// Asks the processor to bring a row into its cache while it does something else.
+    #[inline(always)]
+    fn prefetch(&self, row: usize) {
+        let start = self.numbers.as_ptr().wrapping_add(row * self.stride);
+        for line in (0..self.columns).step_by(LINE) {
+            prefetch(start.wrapping_add(line));
         }
         // Rows that are no whole number of lines may reach into one more.
-        if !self.stride.is_multiple_of(LINE)
-            && let Some(last) = rows.last()
-        {
-            prefetch(last);
-        }
-    }
-
-    /// Copies row `row` to row `at` of `target`, or does nothing if `target` is empty.
-    #[inline]
-    fn copy(&self, row: usize, target: &mut [f32], at: usize) {
-        if !target.is_empty() {
-            let source = &self.numbers[row * self.stride..][..self.columns];
-            target[at * self.columns..][..self.columns].copy_from_slice(source);
+        if !self.stride.is_multiple_of(LINE) {
+            prefetch(start.wrapping_add(self.columns - 1));
         }
     }
 }
 
-/// Brings what row `row` of the batch will need into the cache.
-#[inline]
-pub(crate) fn prefetch_row(observations: Rows, actions: Rows, batch: &BatchMut, row: usize) {
-    let (step, goal) = (batch.steps[row], batch.goal_steps[row]);
-    observations.prefetch(step, 2);
-    observations.prefetch(goal, 1);
-    actions.prefetch(step, 1);
-    actions.prefetch(goal, 1);
-}
-
-/// Copies the rows that `batch.steps[row]` and `batch.goal_steps[row]` name.
-#[inline]
-pub(crate) fn copy_row(observations: Rows, actions: Rows, batch: &mut BatchMut, row: usize) {
-    let (step, goal) = (batch.steps[row], batch.goal_steps[row]);
-    observations.copy(step, batch.observations, row);
-    observations.copy(step + 1, batch.next_observations, row);
-    actions.copy(step, batch.actions, row);
-    observations.copy(goal, batch.goals, row);
-    actions.copy(goal, batch.goal_actions, row);
-}
-
+/// Copies a row of `N` to `2 N` numbers as its first `N` and its last `N`: two moves of a fixed length, which may overlap, are faster
+/// than a call for a length unknown to the compiler.
 #[inline(always)]
-fn prefetch(number: &f32) {
+fn copy_ends<const N: usize>(target: &mut [f32], source: &[f32]) {
+    let last = source.len() - N;
+    target[..N].copy_from_slice(&source[..N]);
+    target[last..].copy_from_slice(&source[last..]);
+}
+
+/// How many rows before it is written a row of the target is called into the cache.
+const AHEAD: usize = 8;
+
+/// Into the second-level cache, which has room for more requests under way than the first.
+#[inline(always)]
+fn prefetch(number: *const f32) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: a prefetch is a hint; it reads nothing and cannot fault. The address is that of a live reference anyway.
+    // SAFETY: a prefetch is a hint; it reads nothing and cannot fault, whatever the address.
     unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(number).cast());
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T1>(number.cast());
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = number;
+}
+
+/// Into the first-level cache, so that writing there need not wait.
+#[inline(always)]
+fn prefetch_to_write(number: *const f32) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: as above.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_ET0>(number.cast());
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     let _ = number;

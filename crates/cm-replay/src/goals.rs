@@ -105,33 +105,52 @@ impl GoalSampler {
         })
     }
 
-    /// Whether [`Self::draw`] looks at its `kind`.
+    /// Whether there are other than geometric goals.
     pub(crate) fn is_mixture(&self) -> bool {
         self.uniform_below > 0.0
     }
 
-    /// The goal of the step at `place`, which has a next one: `kind` chooses the kind, `word` the goal.
-    #[inline]
-    pub(crate) fn draw(&self, numbering: &Numbering, place: Place, kind: u32, word: u64) -> usize {
-        let kind = unit_f32(kind);
-        if kind < self.random_below {
-            numbering.step(below_u64(word, numbering.steps())).step
-        } else if kind < self.uniform_below {
-            place.step + 1 + below_u64(word, (place.last - place.step) as u64) as usize
-        } else {
-            place.step + self.geometric_offset((place.last - place.step) as u64, word) as usize
+    /// The geometric goals of the steps at `places`, each of which has a next one, by a word for each.
+    #[inline(always)]
+    pub(crate) fn geometric<const N: usize>(
+        &self,
+        places: &[Place; N],
+        words: &[u64; N],
+    ) -> [usize; N] {
+        let skipped = usize::from(self.from == From::Current);
+        let (mut remaining, mut u) = ([0; N], [0.0; N]);
+        for at in 0..N {
+            remaining[at] = (places[at].last - places[at].step + skipped) as u64;
+            u[at] = unit_f64(words[at]);
         }
+        let offsets = match self.end {
+            End::Truncate => self.offsets.truncated(&remaining, &u),
+            End::Clip => self.offsets.clipped(&remaining, &u),
+        };
+        let mut goals = [0; N];
+        for at in 0..N {
+            goals[at] = places[at].step + offsets[at] as usize - skipped;
+        }
+        goals
     }
 
-    /// An offset of at most `remaining`, which is at least 1.
-    #[inline]
-    fn geometric_offset(&self, remaining: u64, word: u64) -> u64 {
-        let u = unit_f64(word);
-        let skipped = u64::from(self.from == From::Current);
-        let offset = match self.end {
-            End::Truncate => self.offsets.truncated(remaining + skipped, u),
-            End::Clip => self.offsets.clipped(remaining + skipped, u),
-        };
-        offset - skipped
+    /// Replaces the goals of the rows for which `kinds` chooses another kind.
+    pub(crate) fn replace<const N: usize>(
+        &self,
+        numbering: &Numbering,
+        places: &[Place; N],
+        kinds: &[u32; N],
+        words: &[u64; N],
+        goals: &mut [usize; N],
+    ) {
+        for (at, goal) in goals.iter_mut().enumerate() {
+            let (place, kind) = (places[at], unit_f32(kinds[at]));
+            if kind < self.random_below {
+                *goal = numbering.step(below_u64(words[at], numbering.steps()));
+            } else if kind < self.uniform_below {
+                let remaining = (place.last - place.step) as u64;
+                *goal = place.step + 1 + below_u64(words[at], remaining) as usize;
+            }
+        }
     }
 }

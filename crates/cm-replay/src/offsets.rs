@@ -7,7 +7,8 @@ use crate::geometric::Discount;
 #[derive(Clone, Debug)]
 pub(crate) struct Offsets {
     discount: Discount,
-    /// `F(1), F(2), ...` up to the largest horizon or to the first that rounds to 1; empty where that would be too many.
+    /// `F(1), F(2), ...` up to the largest horizon or to the first that rounds to 1, then an infinity; empty where that would be too
+    /// many.
     cumulative: Vec<f64>,
     /// Entry `b` is how many of `cumulative` are at most `b / BUCKETS`.
     guide: Vec<u32>,
@@ -30,6 +31,9 @@ impl Offsets {
             }
             cumulative.push(discount.cumulative(horizon));
         }
+        if !cumulative.is_empty() {
+            cumulative.push(f64::INFINITY);
+        }
         let guide = (0..=BUCKETS)
             .map(|bucket| {
                 let edge = bucket as f64 / BUCKETS as f64;
@@ -39,32 +43,67 @@ impl Offsets {
         Self { discount, cumulative, guide }
     }
 
-    /// The offset in `1..=horizon` at which the distribution truncated there first exceeds `u` in `[0, 1)`.
-    #[inline]
-    pub(crate) fn truncated(&self, horizon: u64, u: f64) -> u64 {
-        let Some(largest) = self.cumulative.last() else {
-            return self.discount.truncated_at(horizon).offset_at(u);
+    /// The offset in `1..=horizon` at which the distribution truncated there first exceeds `u` in `[0, 1)`, for each of many.
+    #[inline(always)]
+    pub(crate) fn truncated<const N: usize>(&self, horizons: &[u64; N], u: &[f64; N]) -> [u64; N] {
+        let mut offsets = [0; N];
+        let Some(largest) = self.cumulative.len().checked_sub(2) else {
+            for at in 0..N {
+                offsets[at] = self.discount.truncated_at(horizons[at]).offset_at(u[at]);
+            }
+            return offsets;
         };
-        let mass = self.cumulative.get(horizon as usize - 1).unwrap_or(largest);
-        self.first_above(u * mass).min(horizon)
-    }
-
-    /// The same without truncation, except that offsets beyond `horizon` become `horizon`.
-    #[inline]
-    pub(crate) fn clipped(&self, horizon: u64, u: f64) -> u64 {
-        if self.cumulative.is_empty() {
-            return self.discount.truncated_at(u64::MAX).offset_at(u).min(horizon);
+        let mut x = [0.0; N];
+        for at in 0..N {
+            x[at] = u[at] * self.cumulative[(horizons[at] as usize - 1).min(largest)];
         }
-        self.first_above(u).min(horizon)
+        self.first_above(&x, &mut offsets);
+        limit(&mut offsets, horizons);
+        offsets
     }
 
-    /// The smallest `k` with `F(k) > x`, for `x` in `[0, 1)`; one more than the table has if none is.
-    #[inline]
-    fn first_above(&self, x: f64) -> u64 {
-        let bucket = (x * BUCKETS as f64) as usize;
-        let (low, high) = (self.guide[bucket] as usize, self.guide[bucket + 1] as usize);
-        let below = self.cumulative[low..high].partition_point(|&value| value <= x);
-        (low + below + 1) as u64
+    /// The same without truncation, except that offsets beyond the horizon become the horizon.
+    #[inline(always)]
+    pub(crate) fn clipped<const N: usize>(&self, horizons: &[u64; N], u: &[f64; N]) -> [u64; N] {
+        let mut offsets = [0; N];
+        if self.cumulative.is_empty() {
+            let untruncated = self.discount.truncated_at(u64::MAX);
+            for at in 0..N {
+                offsets[at] = untruncated.offset_at(u[at]);
+            }
+        } else {
+            self.first_above(u, &mut offsets);
+        }
+        limit(&mut offsets, horizons);
+        offsets
+    }
+
+    /// The smallest `k` with `F(k) > x`, for each `x` in `[0, 1)`; one more than the table has if none is.
+    #[inline(always)]
+    fn first_above<const N: usize>(&self, x: &[f64; N], first: &mut [u64; N]) {
+        let mut buckets = [0; N];
+        for at in 0..N {
+            // SAFETY: at least 0 and below BUCKETS, since every x is in [0, 1). Checked casts are not vectorised.
+            buckets[at] = unsafe { (x[at] * BUCKETS as f64).to_int_unchecked::<i32>() };
+        }
+        for at in 0..N {
+            let (x, bucket) = (x[at], buckets[at] as usize);
+            let low = self.guide[bucket] as usize;
+            // Mostly this one or the next; the sum needs no branch, which would often be mispredicted.
+            let mut below = low + usize::from(self.cumulative[low] <= x);
+            if self.cumulative[below] <= x {
+                let high = self.guide[bucket + 1] as usize;
+                below += self.cumulative[below..high].partition_point(|&value| value <= x);
+            }
+            first[at] = below as u64 + 1;
+        }
+    }
+}
+
+#[inline(always)]
+fn limit<const N: usize>(offsets: &mut [u64; N], horizons: &[u64; N]) {
+    for (offset, &horizon) in offsets.iter_mut().zip(horizons) {
+        *offset = horizon.min(*offset);
     }
 }
 
@@ -89,11 +128,14 @@ mod tests {
                 let (wide, u) = (stream.next_u64(), unit_f64(stream.next_u64()));
                 for horizon in [1 + wide % largest, 1 + wide % 3, largest] {
                     let exact = discount.truncated_at(horizon);
-                    let found = offsets.truncated(horizon, u);
+                    let found = offsets.truncated(&[horizon], &[u])[0];
                     let near = [u - 1e-13, u + 1e-13].map(|u| exact.offset_at(u.clamp(0.0, 1.0)));
                     assert!((near[0]..=near[1]).contains(&found), "{gamma} {horizon} {u}: {found}");
                     let clipped = discount.truncated_at(u64::MAX).offset_at(u).min(horizon);
-                    assert!(offsets.clipped(horizon, u).abs_diff(clipped) <= u64::from(u > 0.999));
+                    assert!(
+                        offsets.clipped(&[horizon], &[u])[0].abs_diff(clipped)
+                            <= u64::from(u > 0.999)
+                    );
                 }
             }
         }
@@ -105,8 +147,11 @@ mod tests {
         let offsets = Offsets::new(discount, 1 << 40);
         assert!(offsets.cumulative.is_empty());
         let horizon = 1_000_000_000;
-        assert_eq!(offsets.truncated(horizon, 0.3), discount.truncated_at(horizon).offset_at(0.3));
+        assert_eq!(
+            offsets.truncated(&[horizon], &[0.3])[0],
+            discount.truncated_at(horizon).offset_at(0.3)
+        );
         // Without truncation the offset would be about 1.2e9.
-        assert_eq!(offsets.clipped(horizon, 0.7), horizon);
+        assert_eq!(offsets.clipped(&[horizon], &[0.7]), [horizon]);
     }
 }

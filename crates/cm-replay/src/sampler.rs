@@ -1,14 +1,13 @@
 //! Batches as a pure function of the data, the seed and the step number.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use cm_random::{Philox, below_u64};
 
 use crate::batch::{Batch, BatchMut};
-use crate::gather::{Rows, copy_row, prefetch_row};
+use crate::gather::gather;
 use crate::goals::{GoalSampler, Goals};
-use crate::numbering::Numbering;
+use crate::numbering::{Numbering, Place};
 use crate::{Dataset, Result};
 
 /// The stream whose block `b` draws row `b` of a batch: its first 64-bit word the transition, its second the goal.
@@ -99,7 +98,14 @@ impl Sampler {
     /// current rayon pool (from 256 rows on inside a pool, from 1024 on outside).
     pub fn fill_buffers(&self, step: u64, batch: BatchMut) -> Result<()> {
         batch.check(&self.data)?;
-        self.fill_parts(step, 0, batch);
+        // Below this many rows, handing a part to another thread costs more than it saves; from outside the pool it costs more.
+        let least = if rayon::current_thread_index().is_some() { 128 } else { 512 };
+        // Two parts to a thread: more would even out its delays, but move the buffers from one core's cache to another's.
+        let part = match rayon::current_num_threads() {
+            1 => usize::MAX,
+            threads => least.max(batch.steps.len() / (2 * threads)),
+        };
+        self.fill_parts(step, 0, batch, part);
         Ok(())
     }
 
@@ -111,64 +117,70 @@ impl Sampler {
         Ok(())
     }
 
-    fn fill_parts(&self, step: u64, first_row: usize, batch: BatchMut) {
-        // Below this many rows, handing a part to another thread costs more than it saves; from outside the pool it costs more.
-        let part = if rayon::current_thread_index().is_some() { 128 } else { 512 };
+    /// Rows `first_row..` of the batch in parts of about `part` rows.
+    fn fill_parts(&self, step: u64, first_row: usize, batch: BatchMut, part: usize) {
         let rows = batch.steps.len();
-        if rows < 2 * part || rayon::current_num_threads() == 1 {
+        if rows / 2 < part {
             return self.fill_rows(step, first_row, batch);
         }
         let (first, second) = batch.split_at(rows / 2);
         rayon::join(
-            || self.fill_parts(step, first_row, first),
-            || self.fill_parts(step, first_row + rows / 2, second),
+            || self.fill_parts(step, first_row, first, part),
+            || self.fill_parts(step, first_row + rows / 2, second, part),
         );
     }
 
-    /// Rows `first_row..` of the batch, block after block: a block is drawn, and then its data fetched into the cache row by row
-    /// while the rows of the block before, by now arrived, are copied.
-    fn fill_rows(&self, step: u64, first_row: usize, mut batch: BatchMut) {
-        let observations = Rows::of(self.data.observations());
-        let actions = Rows::of(self.data.actions());
+    /// Rows `first_row..` of the batch, compiled for the processor it runs on.
+    fn fill_rows(&self, step: u64, first_row: usize, batch: BatchMut) {
+        pulp::Arch::new().dispatch(
+            #[inline(always)]
+            || self.fill_blocks(step, first_row, batch),
+        );
+    }
+
+    /// Block after block: a block is drawn, and its data called into the cache while those of the block before, by now arrived, are
+    /// copied.
+    #[inline(always)]
+    fn fill_blocks(&self, step: u64, first_row: usize, mut batch: BatchMut) {
         let rows = batch.steps.len();
-        let mut drawn = 0;
-        while drawn < rows {
-            let next = drawn..rows.min(drawn + BLOCK);
-            self.draw(step, first_row, next.clone(), &mut batch);
-            for row in next.clone() {
-                prefetch_row(observations, actions, &batch, row);
-                if let Some(before) = row.checked_sub(BLOCK) {
-                    copy_row(observations, actions, &mut batch, before);
-                }
+        // One more round than there are blocks, with nothing left to draw.
+        for start in (0..rows + BLOCK).step_by(BLOCK) {
+            let drawn = start.min(rows)..rows.min(start + BLOCK);
+            if !drawn.is_empty() {
+                let (steps, goals) = self.draw(step, (first_row + start) as u32);
+                batch.steps[drawn.clone()].copy_from_slice(&steps[..drawn.len()]);
+                batch.goal_steps[drawn.clone()].copy_from_slice(&goals[..drawn.len()]);
             }
-            drawn = next.end;
-        }
-        for row in rows.saturating_sub(BLOCK)..rows {
-            copy_row(observations, actions, &mut batch, row);
+            gather(&self.data, &mut batch, start.saturating_sub(BLOCK)..start.min(rows), drawn);
         }
     }
 
     /// The steps and the goals' steps of a block of rows.
-    fn draw(&self, step: u64, first_row: usize, rows: Range<usize>, batch: &mut BatchMut) {
-        let first = (first_row + rows.start) as u32;
-        let words = self.philox.blocks::<BLOCK>(step, TRANSITION_STREAM, first);
-        let kinds = match self.goals.is_mixture() {
-            true => self.philox.blocks::<BLOCK>(step, GOAL_KIND_STREAM, first)[0],
-            false => [0; BLOCK],
-        };
-        let (steps, goal_steps) = (&mut batch.steps[rows.clone()], &mut batch.goal_steps[rows]);
-        for (at, (drawn, goal)) in steps.iter_mut().zip(goal_steps).enumerate() {
-            let [low, high, goal_low, goal_high] = words.map(|word| word[at]);
-            let number = below_u64(wide(low, high), self.numbering.transitions());
-            let place = self.numbering.transition(number);
-            *drawn = place.step;
-            *goal = self.goals.draw(&self.numbering, place, kinds[at], wide(goal_low, goal_high));
+    #[inline(always)]
+    fn draw(&self, step: u64, first_row: u32) -> ([usize; BLOCK], [usize; BLOCK]) {
+        let words = |stream| self.philox.blocks::<BLOCK>(step, stream, first_row);
+        let [low, high, goal_low, goal_high] = words(TRANSITION_STREAM);
+        let (mut places, mut goal_words) = ([Place::default(); BLOCK], [0; BLOCK]);
+        for at in 0..BLOCK {
+            let number = below_u64(wide(low[at], high[at]), self.numbering.transitions());
+            places[at] = self.numbering.transition(number);
+            goal_words[at] = wide(goal_low[at], goal_high[at]);
         }
+        let mut goals = self.goals.geometric(&places, &goal_words);
+        if self.goals.is_mixture() {
+            let kinds = words(GOAL_KIND_STREAM)[0];
+            self.goals.replace(&self.numbering, &places, &kinds, &goal_words, &mut goals);
+        }
+        let mut steps = [0; BLOCK];
+        for at in 0..BLOCK {
+            steps[at] = places[at].step;
+        }
+        (steps, goals)
     }
 }
 
 /// Rows drawn at a time.
-const BLOCK: usize = 16;
+const BLOCK: usize = 32;
 
 #[inline]
 fn wide(low: u32, high: u32) -> u64 {
