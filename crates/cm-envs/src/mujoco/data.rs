@@ -22,12 +22,15 @@ unsafe impl Send for Data {}
 impl Data {
     /// A simulation at the model's initial state.
     pub fn new(model: &Arc<Model>) -> Result<Self, Error> {
+        let mut handle = std::ptr::null_mut();
         // SAFETY: the model lives at least as long as the data, which hold it.
-        let handle = guarded(|| unsafe { (model.api().make_data)(model.handle()) })?;
-        if handle.is_null() {
-            return Err(Error::Simulator { reason: "no memory for another simulation".into() });
-        }
-        Ok(Self { model: model.clone(), handle, broken: false })
+        let outcome = guarded(|| handle = unsafe { (model.api().make_data)(model.handle()) });
+        // From here on dropping frees the data, also data that MuJoCo warned of.
+        let data =
+            (!handle.is_null()).then(|| Self { model: model.clone(), handle, broken: false });
+        outcome?;
+        let reason = "no memory for another simulation";
+        data.ok_or_else(|| Error::Simulator { reason: reason.into() })
     }
 
     /// The model.

@@ -2,7 +2,8 @@
 //!
 //! MuJoCo calls a handler on a fatal error and is written on the assumption that the handler does not return; its own
 //! handler ends the process. The one here unwinds to [`guarded`], which turns it into an error. What is passed over on the way are
-//! frames of C without anything to clean up but the stack allocator inside the data, which a reset restores.
+//! frames of C without anything to clean up but the stack allocator inside the data, which a reset restores. A program built with `panic = "abort"` cannot
+//! unwind: there a fatal error still ends the process.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, c_char};

@@ -35,23 +35,21 @@ impl Model {
         let api = &*mujoco.api;
         let text = CString::new(xml)
             .map_err(|_| Error::Simulator { reason: "the model's XML holds a zero byte".into() })?;
-        let outcome = guarded(|| compile(api, &text));
-        let handle = match outcome {
-            Ok(compiled) => compiled.map_err(|reason| Error::Simulator { reason })?,
-            Err(Failure::Warning(reason)) => {
-                return Err(Error::Simulator { reason: format!("the model's XML: {reason}") });
-            }
-            Err(failure) => return Err(failure.into()),
-        };
-        // From here on dropping frees the model.
-        let mut model = Self {
+        let mut compiled = Err(String::new());
+        let outcome = guarded(|| compiled = compile(api, &text));
+        // From here on dropping frees the model, also one that MuJoCo warned of.
+        let model = compiled.map(|handle| Self {
             mujoco: mujoco.clone(),
             handle,
             positions: 0,
             velocities: 0,
             controls: 0,
             control_bit: 0,
-        };
+        });
+        if let Err(Failure::Fatal(reason) | Failure::Warning(reason)) = outcome {
+            return Err(Error::Simulator { reason: format!("the model's XML: {reason}") });
+        }
+        let mut model = model.map_err(|reason| Error::Simulator { reason })?;
         model.positions = model.size(POSITIONS)?;
         model.velocities = model.size(VELOCITIES)?;
         model.control_bit = model.find_control_bit()?;
