@@ -9,8 +9,8 @@ use toml::{Table, Value};
 /// What a run is made of on the command line.
 #[derive(clap::Args)]
 pub(crate) struct ConfigArguments {
-    /// Train in this environment.
-    #[arg(long, value_parser = ["pointmaze"], conflicts_with = "data")]
+    /// Train in this environment: pointmaze, or a task of AntMaze such as antmaze-umaze together with --data.
+    #[arg(long)]
     env: Option<String>,
     /// Train on these trajectories: CSV, npz, safetensors, HDF5 or cmdata.
     #[arg(long)]
@@ -82,9 +82,30 @@ impl ConfigArguments {
         let file =
             given.get("task").and_then(|task| task.get("data")).and_then(|data| data.get("file"));
         let file = file.and_then(Value::as_str).map(PathBuf::from);
+        let ant = self.env.as_deref().filter(|name| name.starts_with("antmaze"));
+        if let (Some(name), Some(data)) = (ant, &self.data) {
+            let task: cm_envs::ant_maze::Task = name.parse()?;
+            return Ok(Table::try_from(RunSettings::ant_maze(method, task.name(), data.clone()))?);
+        }
+        match self.env.as_deref() {
+            None | Some("pointmaze") => {}
+            Some(_) if ant.is_some() => bail!("--env antmaze-... needs --data FILE"),
+            Some(name) => bail!("--env: expected pointmaze or a task of AntMaze, found `{name}`"),
+        }
         let settings = match (&self.data, file, &self.env, in_file("task")) {
             (Some(data), _, None, _) => RunSettings::own_data(method, data.clone()),
             (None, Some(file), None, _) => RunSettings::own_data(method, file),
+            (None, None, None, Some(name)) if name == "ant-maze" => {
+                let task = given["task"]["ant-maze"]
+                    .get("task")
+                    .and_then(Value::as_str)
+                    .unwrap_or_default();
+                let file = given["task"]["ant-maze"]
+                    .get("file")
+                    .and_then(Value::as_str)
+                    .unwrap_or_default();
+                RunSettings::ant_maze(method, task, file.into())
+            }
             (None, None, Some(_), _) | (None, None, None, Some(_)) => RunSettings::plane(method),
             (None, None, None, None) => {
                 bail!("expected --env pointmaze, --data FILE or --config FILE")
@@ -113,7 +134,9 @@ impl ConfigArguments {
             set("goals.gamma", Value::Float(gamma))?;
         }
         if let Some(data) = &self.data {
-            set("task.data.file", Value::String(data.display().to_string()))?;
+            let ant = self.env.is_some();
+            let key = if ant { "task.ant-maze.file" } else { "task.data.file" };
+            set(key, Value::String(data.display().to_string()))?;
         }
         for setting in &self.set {
             let Some((key, value)) = setting.split_once('=') else {

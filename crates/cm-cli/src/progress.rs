@@ -6,9 +6,10 @@ use std::time::Instant;
 use cm_train::{Event, JobEvent};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
-/// One bar for each run.
+/// One bar for each run, and one for all of them if there are several.
 pub(crate) struct Progress {
     bars: Vec<ProgressBar>,
+    all: ProgressBar,
     names: Vec<String>,
     quiet: bool,
     terminal: bool,
@@ -35,8 +36,12 @@ impl Progress {
             bar.set_prefix(format!("{name:width$}"));
             bar
         };
-        let bars = names.iter().map(bar).collect();
-        Self { bars, names, quiet, terminal, started: Instant::now() }
+        let bars: Vec<_> = names.iter().map(bar).collect();
+        let total = bar(&"all".to_owned());
+        if bars.len() < 2 {
+            all.remove(&total);
+        }
+        Self { bars, all: total, names, quiet, terminal, started: Instant::now() }
     }
 
     /// Shows what happened in run `index`.
@@ -44,11 +49,19 @@ impl Progress {
         let bar = &self.bars[index];
         match event {
             Event::Started { step, steps } => {
+                if self.all.length() == Some(0) {
+                    // Runs of one call have the same number of steps.
+                    self.all.set_length(*steps * self.bars.len() as u64);
+                }
+                self.all.inc(*step);
                 bar.set_length(*steps);
                 bar.set_position(*step);
                 bar.reset_eta();
             }
-            Event::Recorded { step } => bar.set_position(*step),
+            Event::Recorded { step } => {
+                self.all.inc(step.saturating_sub(bar.position()));
+                bar.set_position(*step);
+            }
             Event::Evaluated { step, success } => {
                 bar.set_message(format!("success {:.1} %", 100.0 * success));
                 if !self.quiet && !self.terminal {

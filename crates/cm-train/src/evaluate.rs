@@ -28,6 +28,7 @@ pub fn evaluate<B: Backend>(
     let outcomes = match world {
         World::None => return Err(Error::NoEnvironment),
         World::PointMaze(maze) => run(maze.as_ref(), learner, backend, scaling, plan)?,
+        World::AntMaze(maze) => run(maze.as_ref(), learner, backend, scaling, plan)?,
     };
     let steps: usize = outcomes.iter().map(|outcome| outcome.steps).sum();
     Ok(Evaluation {
@@ -53,6 +54,7 @@ fn run<E: Env, B: Backend>(
         let state = Var::new(backend, [rows, seen], states)?;
         let goal = Var::new(backend, [rows, columns.len()], aims)?;
         actions.copy_from_slice(&learner.act(&state, &goal)?.to_vec()?);
+        scaling.unscale_actions(actions);
         Ok(())
     })
 }

@@ -27,7 +27,7 @@ pub enum JobEvent<'a> {
     Ended(&'a Result<Report>),
 }
 
-/// Does the jobs, `workers` at a time and each on one thread, in their order. A job that fails does not stop the others; the results are in the jobs' order.
+/// Does the jobs, `workers` at a time and each on one thread, in their order; workers that are left over help with the others' matrices and episodes. A job that fails does not stop the others; the results are in the jobs' order.
 ///
 /// Small networks gain little from a second thread, so runs side by side finish sooner than one after another. No result depends on the number of workers.
 pub fn run_jobs(
@@ -39,10 +39,11 @@ pub fn run_jobs(
     let waiting: Mutex<VecDeque<usize>> = Mutex::new((0..jobs.len()).collect());
     let results: Mutex<Vec<Option<Result<Report>>>> =
         Mutex::new(jobs.iter().map(|_| None).collect());
+    let threads = (workers / jobs.len().max(1)).max(1);
     let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
     std::thread::scope(|scope| {
         let work = || -> Result<()> {
-            let pool = single_thread()?;
+            let pool = pool(threads)?;
             while let Some(index) = next() {
                 let result = pool.install(|| {
                     run(&jobs[index], stop, |event| watch(index, JobEvent::Run(event)))
@@ -52,9 +53,9 @@ pub fn run_jobs(
             }
             Ok(())
         };
-        let threads: Vec<_> =
+        let running: Vec<_> =
             (0..workers.clamp(1, jobs.len().max(1))).map(|_| scope.spawn(work)).collect();
-        threads.into_iter().try_for_each(|thread| match thread.join() {
+        running.into_iter().try_for_each(|thread| match thread.join() {
             Ok(result) => result,
             Err(panic) => std::panic::resume_unwind(panic),
         })
@@ -69,9 +70,9 @@ fn run(job: &Job, stop: &AtomicBool, watch: impl FnMut(Event)) -> Result<Report>
     train(&backend, &job.settings, &task, &RunFolder::new(&job.folder), stop, watch)
 }
 
-fn single_thread() -> Result<rayon::ThreadPool> {
-    // Work goes to the pool's one thread by `install`.
-    rayon::ThreadPoolBuilder::new().num_threads(1).build().map_err(|error| Error::Setting {
+fn pool(threads: usize) -> Result<rayon::ThreadPool> {
+    // Work goes to the pool's threads by `install`.
+    rayon::ThreadPoolBuilder::new().num_threads(threads).build().map_err(|error| Error::Setting {
         setting: "workers",
         expected: "threads that the system can start",
         found: error.to_string(),

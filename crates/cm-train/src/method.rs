@@ -3,10 +3,12 @@
 use std::fmt;
 use std::str::FromStr;
 
-use cm_baselines::{Iql, IqlSettings, QLearning, QLearningSettings, Qrl, QrlSettings};
+use cm_baselines::{
+    Iql, IqlSettings, QLearning, QLearningSettings, Qrl, QrlSettings, TransitionSettings,
+};
 use cm_contrastive::{Crl, CrlSettings};
 use cm_distill::{Cmd1, Cmd1Settings, Cmd2, Cmd2Settings};
-use cm_nn::{Backend, MlpSettings};
+use cm_nn::{AdamSettings, Backend, MlpSettings};
 use cm_policy::{
     Dimensions, FeatureSettings, Gcbc, GcbcSettings, Learner, PolicyKind, PolicySettings,
 };
@@ -114,6 +116,71 @@ impl MethodSettings {
             Method::QLearning => Self::QLearning(QLearningSettings::plane_authors_code()),
             Method::Gcbc => Self::Gcbc(GcbcSettings::plane()),
             Method::Iql => Self::Iql(IqlSettings::plane()),
+        }
+    }
+
+    /// AntMaze as the authors' code runs it (or as each baseline's own), with hidden layers of these widths everywhere.
+    pub fn ant_maze(method: Method, hidden: &[usize]) -> Self {
+        let widths = |network: &mut MlpSettings| network.hidden = hidden.to_vec();
+        let mut settings = match method {
+            Method::Cmd1 => Self::Cmd1(Cmd1Settings::authors_code()),
+            Method::Cmd2 => Self::Cmd2(Cmd2Settings::authors_code()),
+            Method::Crl => Self::Crl(CrlSettings::authors_code()),
+            Method::Qrl => Self::Qrl(QrlSettings::original()),
+            Method::QLearning => Self::QLearning(QLearningSettings::original()),
+            Method::Gcbc => Self::Gcbc(GcbcSettings::authors_code()),
+            Method::Iql => Self::Iql(IqlSettings::original()),
+        };
+        match &mut settings {
+            Self::Cmd1(settings) => {
+                widths(&mut settings.quasimetric.network);
+                widths(&mut settings.actor.policy.network);
+            }
+            Self::Cmd2(settings) => {
+                widths(&mut settings.critic.network);
+                widths(&mut settings.quasimetric.network);
+                widths(&mut settings.actor.policy.network);
+            }
+            Self::Crl(settings) => {
+                widths(&mut settings.critic.network);
+                widths(&mut settings.actor.policy.network);
+            }
+            Self::Qrl(settings) => {
+                widths(&mut settings.quasimetric.network);
+                if let TransitionSettings::Latent { encoder, residual, .. } =
+                    &mut settings.transition
+                {
+                    widths(encoder);
+                    widths(residual);
+                }
+                widths(&mut settings.actor.policy.network);
+            }
+            Self::QLearning(settings) => {
+                widths(&mut settings.network);
+                widths(&mut settings.actor.policy.network);
+            }
+            Self::Gcbc(settings) => widths(&mut settings.policy.network),
+            Self::Iql(settings) => {
+                widths(&mut settings.network);
+                widths(&mut settings.policy.network);
+            }
+        }
+        settings
+    }
+
+    /// Every optimiser's learning rate.
+    pub fn set_learning_rate(&mut self, rate: f32) {
+        let rates: Vec<&mut AdamSettings> = match self {
+            Self::Cmd1(s) => vec![&mut s.adam, &mut s.actor.adam],
+            Self::Cmd2(s) => vec![&mut s.critic_adam, &mut s.quasimetric_adam, &mut s.actor.adam],
+            Self::Crl(s) => vec![&mut s.adam, &mut s.actor.adam],
+            Self::Qrl(s) => vec![&mut s.adam, &mut s.actor.adam],
+            Self::QLearning(s) => vec![&mut s.adam, &mut s.actor.adam],
+            Self::Gcbc(s) => vec![&mut s.adam],
+            Self::Iql(s) => vec![&mut s.value_adam, &mut s.critic_adam, &mut s.policy_adam],
+        };
+        for adam in rates {
+            adam.learning_rate = rate;
         }
     }
 

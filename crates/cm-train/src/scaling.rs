@@ -67,6 +67,15 @@ impl Scaling {
         }
     }
 
+    /// Brings a policy's actions back to their own size, in place.
+    pub(crate) fn unscale_actions(&self, rows: &mut [f32]) {
+        for row in rows.chunks_exact_mut(self.largest_action.len()) {
+            for (number, largest) in row.iter_mut().zip(&self.largest_action) {
+                *number *= largest;
+            }
+        }
+    }
+
     /// The data with both scaled.
     pub(crate) fn apply(&self, data: &Dataset) -> Result<Dataset> {
         let collect = |matrix: &Matrix| {

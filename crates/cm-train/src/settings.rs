@@ -134,6 +134,23 @@ impl RunSettings {
         }
     }
 
+    /// AntMaze as the authors' code runs it offline: 500,000 steps of batches of 1024, hidden layers of 4 x 1024, discount 0.99, 50 episodes per evaluation.
+    pub fn ant_maze(method: Method, task: &str, file: PathBuf) -> Self {
+        Self {
+            seed: 0,
+            steps: 500_000,
+            batch: 1024,
+            observation_noise: 0.0,
+            log_every: 100,
+            evaluate_every: 10_000,
+            checkpoint_every: 10_000,
+            goals: GoalSettings::default(),
+            evaluation: EvaluationSettings { episodes: 50, seed: 0 },
+            task: TaskSettings::AntMaze { task: task.to_owned(), file, scale: true },
+            method: MethodSettings::ant_maze(method, &[1024; 4]),
+        }
+    }
+
     /// A start for trajectories of one's own in `file`.
     pub fn own_data(method: Method, file: PathBuf) -> Self {
         Self {

@@ -1,10 +1,12 @@
 //! Where a run's data comes from and where its policy acts.
 
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cm_envs::Env;
+use cm_envs::ant_maze::AntMaze;
+use cm_envs::mujoco::Mujoco;
 use cm_envs::point_maze::{Collection, PointMaze, PointMazeSettings};
 use cm_policy::Dimensions;
 use cm_replay::{Dataset, Matrix, ReadOptions, read};
@@ -24,6 +26,16 @@ pub enum TaskSettings {
         /// The data.
         #[serde(default)]
         data: Collection,
+    },
+    /// D4RL's AntMaze on MuJoCo, which is looked for when the task is opened.
+    AntMaze {
+        /// The task, such as `antmaze-umaze-v2`.
+        task: String,
+        /// The file of its data, downloaded or generated.
+        file: PathBuf,
+        /// Whether states and actions are brought to size first.
+        #[serde(default = "yes")]
+        scale: bool,
     },
     /// Trajectories of one's own; there is nothing to evaluate in.
     Data {
@@ -62,6 +74,8 @@ pub enum World {
     None,
     /// The 2-D world.
     PointMaze(Arc<PointMaze>),
+    /// An ant in a maze.
+    AntMaze(Arc<AntMaze>),
 }
 
 impl TaskSettings {
@@ -74,6 +88,7 @@ impl TaskSettings {
     pub(crate) fn goal_columns(&self, states: usize) -> Range<usize> {
         match self {
             Self::PointMaze { .. } | Self::Data { goal: None, .. } => 0..states,
+            Self::AntMaze { .. } => 0..2,
             Self::Data { goal: Some([first, end]), .. } => *first..*end,
         }
     }
@@ -91,20 +106,26 @@ impl TaskSettings {
                     world: World::PointMaze(maze),
                 })
             }
-            Self::Data { file, scale, .. } => {
-                let data = read(file, &ReadOptions::default())?;
-                let (states, actions) = (data.observations().columns(), data.actions().columns());
-                let dimensions = Dimensions::new(states, actions, self.goal_columns(states))?;
-                let (scaling, data) = if *scale {
-                    let scaling = Scaling::of(&data);
-                    let data = scaling.apply(&data)?;
-                    (scaling, data)
-                } else {
-                    (Scaling::none(states, actions), data)
-                };
-                Ok(Task { data: Arc::new(data), dimensions, scaling, world: World::None })
+            Self::AntMaze { task, file, scale } => {
+                let maze = Arc::new(AntMaze::new(&Mujoco::find()?, task.parse()?)?);
+                self.with_data(file, *scale, World::AntMaze(maze))
             }
+            Self::Data { file, scale, .. } => self.with_data(file, *scale, World::None),
         }
+    }
+
+    fn with_data(&self, file: &Path, scale: bool, world: World) -> Result<Task> {
+        let data = read(file, &ReadOptions::default())?;
+        let (states, actions) = (data.observations().columns(), data.actions().columns());
+        let dimensions = Dimensions::new(states, actions, self.goal_columns(states))?;
+        let (scaling, data) = if scale {
+            let scaling = Scaling::of(&data);
+            let data = scaling.apply(&data)?;
+            (scaling, data)
+        } else {
+            (Scaling::none(states, actions), data)
+        };
+        Ok(Task { data: Arc::new(data), dimensions, scaling, world })
     }
 }
 

@@ -12,7 +12,7 @@ mod transfer;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
-use clap::{Args, Subcommand};
+use clap::{Args, Parser, Subcommand};
 use cm_replay::{Dataset, ReadOptions, Summary};
 use indicatif::ProgressBar;
 
@@ -100,6 +100,27 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         }
         Command::Stats { file, reading } => stats(&file, &reading.options(true)),
     }
+}
+
+/// Generates the data of `task` with every setting's default into `output`.
+pub(crate) fn generate(task: &str, output: &Path) -> anyhow::Result<()> {
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        arguments: generate::Arguments,
+    }
+    let words = ["generate".as_ref(), task.as_ref(), "--out".as_ref(), output.as_os_str()];
+    generate::run(&Line::try_parse_from(words)?.arguments)
+}
+
+/// Downloads a data set of one file, unless it is in the cache, and converts it to `output`.
+pub(crate) fn download_converted(name: &str, output: &Path) -> anyhow::Result<()> {
+    let (manifest, cache) = (manifest::find(name)?, Cache::from_environment());
+    let [file] = &manifest.files[..] else {
+        bail!("{name}: expected a data set of one file, found {}", manifest.files.len());
+    };
+    download::download(file, &cache, &download::Settings::default())?;
+    convert(&cache.path(&file.name), output, &ReadOptions::default())
 }
 
 fn list(cache: &Cache) -> anyhow::Result<()> {

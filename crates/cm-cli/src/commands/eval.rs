@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use cm_envs::Rollout;
-use cm_train::World;
 use serde_json::json;
 
-use super::{RunArguments, make_parent};
+use super::distance::MAP_STATES;
+use super::{RunArguments, data_states, make_parent};
 use crate::figures::Map;
 
 #[derive(clap::Args)]
@@ -40,8 +40,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let evaluation = model.evaluate(&task.world, &plan)?;
     let episodes = evaluation.outcomes.len() as f64;
     let error = (evaluation.success * (1.0 - evaluation.success) / episodes).sqrt();
-    if let (Some(figure), World::PointMaze(maze)) = (&arguments.figure, &task.world) {
+    if let Some(figure) = &arguments.figure {
         make_parent(figure)?;
+        let places: Vec<_> = data_states(&model, &task, MAP_STATES)
+            .iter()
+            .map(|state| [state[0], state[1]])
+            .collect();
         let drawn = &evaluation.outcomes[..DRAWN.min(evaluation.outcomes.len())];
         let goals: Vec<_> =
             drawn.iter().map(|outcome| [outcome.goal[0], outcome.goal[1]]).collect();
@@ -52,7 +56,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
                 drawn.len(),
                 model.settings().method.method().title()
             ),
-            places: maze.states(),
+            places: &places,
             values: None,
             goals: &goals,
             paths: &paths,

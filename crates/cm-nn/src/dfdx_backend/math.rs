@@ -11,15 +11,16 @@ pub(super) fn exp(x: f32) -> f32 {
     const LN_2_HIGH: f32 = 0.693_359_4;
     const LN_2_LOW: f32 = -2.121_944_4e-4;
     let x = x.clamp(-105.0, 89.5);
-    let n = (x * LOG2_E + ROUND) - ROUND;
+    let shifted = x * LOG2_E + ROUND;
+    let n = shifted - ROUND;
     let r = (x - n * LN_2_HIGH) - n * LN_2_LOW;
     // Taylor's series; |r| <= ln 2 / 2, so the first term left out is below 2^-24 / 40.
     let tail =
         1.0 / 6.0 + r * (1.0 / 24.0 + r * (1.0 / 120.0 + r * (1.0 / 720.0 + r * (1.0 / 5040.0))));
     let p = 1.0 + (r + r * r * (0.5 + r * tail));
-    // 2^n in two factors, since n may lie outside the exponents of normal numbers.
-    // The cast saturates and makes 0 of NaN; p is NaN then.
-    let n = n as i32;
+    // 2^n in two factors, since n may lie outside the exponents of normal numbers. A cast of n would be checked, number by number; the
+    // whole number is also what the shifted one's lowest bits have more than ROUND's (anything for a NaN, but p is NaN then).
+    let n = shifted.to_bits().wrapping_sub(ROUND.to_bits()) as i32;
     let half = n >> 1;
     p * power_of_two(half) * power_of_two(n - half)
 }
@@ -35,7 +36,7 @@ pub(super) fn softmax_exp(x: f32) -> f32 {
 
 #[inline(always)]
 fn power_of_two(n: i32) -> f32 {
-    f32::from_bits(((n + 127) << 23) as u32)
+    f32::from_bits((n.wrapping_add(127) << 23) as u32)
 }
 
 /// `ln(1 + e)` for `e` in `[0, 1]`: `2 artanh(s)` with `s = e / (2 + e) <= 1/3`.

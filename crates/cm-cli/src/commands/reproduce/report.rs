@@ -37,9 +37,9 @@ struct Results {
 
 /// Mean and standard error over seeds.
 #[derive(Clone, Copy)]
-struct Spread {
-    mean: f64,
-    error: f64,
+pub(super) struct Spread {
+    pub(super) mean: f64,
+    pub(super) error: f64,
 }
 
 /// Writes everything into `out`.
@@ -114,7 +114,7 @@ fn results(jobs: &[Job]) -> anyhow::Result<Vec<Results>> {
     Ok(results)
 }
 
-fn spread(values: &[f64]) -> Option<Spread> {
+pub(super) fn spread(values: &[f64]) -> Option<Spread> {
     let count = values.len() as f64;
     if values.is_empty() {
         return None;
@@ -179,7 +179,7 @@ fn table(results: &[Results], from: u64) -> Vec<Vec<String>> {
     table
 }
 
-fn print_table(table: &[Vec<String>]) {
+pub(super) fn print_table(table: &[Vec<String>]) {
     let columns = table[0].len();
     let width =
         |column: usize| table.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
@@ -283,7 +283,7 @@ fn sentence(findings: &Findings) -> String {
 }
 
 /// Writes beside the file and renames.
-fn write_file(file: &Path, text: &str) -> anyhow::Result<()> {
+pub(super) fn write_file(file: &Path, text: &str) -> anyhow::Result<()> {
     let partial = file.with_extension("partial");
     std::fs::write(&partial, text)
         .and_then(|()| std::fs::rename(&partial, file))
