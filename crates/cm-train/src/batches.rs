@@ -16,6 +16,7 @@ pub(crate) struct Batches {
     buffers: Buffers,
     philox: Philox,
     noise: f32,
+    stay_at_goal: bool,
 }
 
 impl Batches {
@@ -25,6 +26,7 @@ impl Batches {
             buffers: Buffers::new(&task.data, settings.batch),
             philox: Philox::new(settings.seed),
             noise: settings.observation_noise,
+            stay_at_goal: settings.stay_at_goal,
             sampler,
         })
     }
@@ -32,6 +34,9 @@ impl Batches {
     /// The batch of `step`.
     pub(crate) fn get<B: Backend>(&mut self, backend: &B, step: u64) -> Result<Batch<B>> {
         self.sampler.fill(step, &mut self.buffers)?;
+        if self.stay_at_goal {
+            self.stay();
+        }
         if self.noise > 0.0 {
             self.add_noise(step);
         }
@@ -51,6 +56,18 @@ impl Batches {
         })
     }
 
+    /// Where the goal is the state itself, the next state is as well.
+    fn stay(&mut self) {
+        let Buffers { steps, goal_steps, observations, next_observations, .. } = &mut self.buffers;
+        let width = observations.len() / steps.len();
+        let rows = observations.chunks_exact(width).zip(next_observations.chunks_exact_mut(width));
+        for ((step, goal), (state, next)) in steps.iter().zip(goal_steps.iter()).zip(rows) {
+            if step == goal {
+                next.copy_from_slice(state);
+            }
+        }
+    }
+
     /// Block `b` of the stream gives four numbers: of the states first, then of the goals.
     fn add_noise(&mut self, step: u64) {
         let Buffers { observations, goals, .. } = &mut self.buffers;
@@ -63,6 +80,46 @@ impl Batches {
                 (noise[2], noise[3]) = normal_pair(words[2], words[3]);
             }
             *number += self.noise * noise[at % 4];
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cm_nn::DfdxBackend;
+
+    use super::*;
+    use crate::{Method, TaskSettings};
+
+    #[test]
+    fn transitions_stay_where_their_goal_is_and_noise_is_added_to_states_and_goals_alone() {
+        let mut settings = RunSettings::plane(Method::Qrl);
+        if let TaskSettings::PointMaze { world, data } = &mut settings.task {
+            (world.states, data.trajectories) = (400, 50);
+        }
+        let task = settings.task.open().unwrap();
+        let backend = DfdxBackend::new(0);
+        let mut batch = |stay_at_goal, observation_noise| {
+            let settings = RunSettings { stay_at_goal, observation_noise, ..settings.clone() };
+            let batch = Batches::new(&settings, &task).unwrap().get(&backend, 7).unwrap();
+            [&batch.state, &batch.next_state, &batch.goal, &batch.steps_to_goal]
+                .map(|var| var.to_vec().unwrap())
+        };
+        let [state, next, goal, ahead] = batch(true, 0.0);
+        let [_, moved, ..] = batch(false, 0.0);
+        let at_goal = ahead.iter().filter(|&&steps| steps == 0.0).count();
+        assert!((20..90).contains(&at_goal), "one in five of 256: {at_goal}");
+        for (row, steps) in ahead.iter().enumerate() {
+            let range = 2 * row..2 * row + 2;
+            let wanted = if *steps == 0.0 { &state } else { &moved };
+            assert_eq!(next[range.clone()], wanted[range]);
+        }
+        let [noisy_state, noisy_next, noisy_goal, _] = batch(true, 0.2);
+        assert_eq!(noisy_next, next);
+        for (noisy, clean) in [(noisy_state, state), (noisy_goal, goal)] {
+            let squares = noisy.iter().zip(&clean).map(|(a, b)| (a - b) * (a - b));
+            let deviation = (squares.sum::<f32>() / clean.len() as f32).sqrt();
+            assert!((deviation - 0.2).abs() < 0.03, "{deviation}");
         }
     }
 }

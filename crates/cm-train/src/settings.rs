@@ -29,6 +29,9 @@ pub struct RunSettings {
     pub batch: usize,
     /// Standard deviation of noise added to states and goals in training.
     pub observation_noise: f32,
+    /// Whether a transition whose goal is its own state stays there: its next state is the state. So it is in the authors' 2-D script; it matters to
+    /// methods that look at single transitions.
+    pub stay_at_goal: bool,
     /// Losses are recorded every so many steps.
     pub log_every: u64,
     /// The policy is evaluated every so many steps; never if 0.
@@ -119,6 +122,7 @@ impl RunSettings {
             steps: 500_000,
             batch: 256,
             observation_noise: 0.2,
+            stay_at_goal: true,
             log_every: 100,
             evaluate_every: 5_000,
             checkpoint_every: 5_000,
@@ -141,6 +145,7 @@ impl RunSettings {
             steps: 500_000,
             batch: 1024,
             observation_noise: 0.0,
+            stay_at_goal: false,
             log_every: 100,
             evaluate_every: 10_000,
             checkpoint_every: 10_000,
@@ -156,6 +161,7 @@ impl RunSettings {
         Self {
             steps: 10_000,
             observation_noise: 0.0,
+            stay_at_goal: false,
             evaluate_every: 0,
             goals: GoalSettings { gamma: 0.95, ..Default::default() },
             task: TaskSettings::Data { file, goal: None, scale: true },

@@ -21,7 +21,7 @@ pub(crate) struct Arguments {
     /// The paper's budget: 500,000 steps, three seeds, 1,500 episodes per evaluation.
     #[arg(long)]
     full: bool,
-    /// Training steps; 20,000, or 500,000 with --full.
+    /// Training steps; 10,000, or 500,000 with --full.
     #[arg(long)]
     steps: Option<u64>,
     /// Seeds, from 0 on; 1, or 3 with --full.
@@ -77,7 +77,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 /// The runs: seed by seed, the longest methods first, so that processors end about the same time.
 fn jobs(arguments: &Arguments, out: &Path) -> anyhow::Result<Vec<Job>> {
     let (steps, seeds, episodes, every) =
-        if arguments.full { (500_000, 3, 1_500, 5_000) } else { (20_000, 1, 300, 2_000) };
+        if arguments.full { (500_000, 3, 1_500, 5_000) } else { (10_000, 1, 300, 1_000) };
     let seeds = arguments.seeds.unwrap_or(seeds);
     if seeds == 0 || arguments.methods.is_empty() {
         bail!("expected at least one seed and one method");
