@@ -1,7 +1,9 @@
 //! The two element types, `f32` and `f64`, and what the kernels need of them.
 
+use std::cell::RefCell;
 use std::fmt::Debug;
 use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub, SubAssign};
+use std::thread::LocalKey;
 
 use pulp::Simd;
 
@@ -108,6 +110,8 @@ pub trait Lanes: Sized {
     fn from_index(index: usize) -> Self;
     /// The index that [`from_index`](Self::from_index) was given.
     fn to_index(self) -> usize;
+    /// Scratch memory of this thread that is free to be used again.
+    fn spare() -> &'static LocalKey<RefCell<Vec<Vec<Self>>>>;
 }
 
 macro_rules! impl_float {
@@ -219,6 +223,12 @@ macro_rules! impl_float {
             #[inline(always)]
             fn to_index(self) -> usize {
                 (self.to_bits() - (1.0 as $float).to_bits()) as usize
+            }
+            fn spare() -> &'static LocalKey<RefCell<Vec<Vec<Self>>>> {
+                thread_local! {
+                    static SPARE: RefCell<Vec<Vec<$float>>> = const { RefCell::new(Vec::new()) };
+                }
+                &SPARE
             }
         }
     };

@@ -13,7 +13,7 @@ mod tape;
 
 pub use error::Error;
 pub use float::Float;
-pub use head::{Head, Reduction};
+pub use head::{Head, Recorded, Reduction};
 pub use module::{MaxMeanIqe, MaxMeanIqeConfig};
 pub use rows::Rows;
 pub use tape::{pairwise, pairwise_max_mean, rowwise, rowwise_max_mean};

@@ -93,6 +93,41 @@ fn gradients_are_added_to_what_is_there() {
     }
 }
 
+#[test]
+fn a_record_changes_nothing() {
+    let heads = HEADS.into_iter().chain([Head::Mrn { components: 4, epsilon: 0.01 }]);
+    for (head, (n, m)) in
+        heads.flat_map(|head| [(1, 1), (5, 3), (37, 50), (64, 32)].map(|shape| (head, shape)))
+    {
+        let to_f32 = |values: Vec<f64>| values.iter().map(|&x| x as f32).collect::<Vec<_>>();
+        let (mut x, mut y) = (to_f32(random(21, n * WIDTH)), to_f32(random(22, m * WIDTH)));
+        // Points that are equal, too close and too far apart to square the difference, and not points at all.
+        x[..WIDTH].fill(0.0);
+        y[..WIDTH].fill(0.0);
+        if n > 4 && m > 2 {
+            x[WIDTH..2 * WIDTH].fill(1e-30);
+            y[WIDTH..2 * WIDTH].fill(-2e30);
+            x[2 * WIDTH] = f32::NAN;
+        }
+        let w = to_f32(random(23, n * m));
+        let (x, y) = (rows(&x, WIDTH), rows(&y, WIDTH));
+        let (mut plain, mut distances) = (vec![0.0; n * m], vec![7.0; n * m]);
+        head.pairwise(x, y, &mut plain).unwrap();
+        let recorded = head.pairwise_recorded(x, y, &mut distances).unwrap();
+        let bits = |values: &[f32]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
+        assert_eq!(bits(&distances), bits(&plain), "{head} {n} {m}");
+
+        let [mut first, mut second] =
+            [(); 2].map(|()| (vec![0.5; n * WIDTH], vec![0.5; m * WIDTH]));
+        let logit = head.pairwise_backward(x, y, &w, &mut first.0, &mut first.1).unwrap();
+        let again = recorded.backward(x, y, &w, &mut second.0, &mut second.1).unwrap();
+        assert_eq!(logit.to_bits(), again.to_bits());
+        assert_eq!(bits(&first.0), bits(&second.0), "{head} {n} {m}");
+        assert_eq!(bits(&first.1), bits(&second.1), "{head} {n} {m}");
+        assert!(recorded.backward(y, x, &w, &mut second.1, &mut second.0).is_err() || n == m);
+    }
+}
+
 /// Gradient of one distance between points of few features, by both forms, which must agree.
 fn subgradient(head: Head, x: &[f32], y: &[f32]) -> (Vec<f32>, Vec<f32>) {
     let (mut grad_x, mut grad_y) = (vec![0.0; x.len()], vec![0.0; y.len()]);

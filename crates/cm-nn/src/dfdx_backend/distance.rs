@@ -21,8 +21,13 @@ pub(super) fn quasimetric(
         Pairing::All => [x.shape[0], y.shape[0]],
     };
     let mut distances = backend.pool().take(shape[0] * shape[1]);
+    let tracked = places.iter().any(Option::is_some);
+    let mut recorded = None;
     match pairing {
         Pairing::Rows => head.rowwise(rows(x)?, rows(y)?, &mut distances)?,
+        Pairing::All if tracked => {
+            recorded = Some(head.pairwise_recorded(rows(x)?, rows(y)?, &mut distances)?);
+        }
         Pairing::All => head.pairwise(rows(x)?, rows(y)?, &mut distances)?,
     }
     backend.record(shape, distances, &places.each_ref(), |_| {
@@ -30,13 +35,9 @@ pub(super) fn quasimetric(
         move |slots, grad| {
             let mut dx = slots.pool().zeros(x.values.len());
             let mut dy = slots.pool().zeros(y.values.len());
-            let mut gradients = || match pairing {
-                Pairing::Rows => {
-                    head.rowwise_backward(rows(&x)?, rows(&y)?, &grad, &mut dx, &mut dy)
-                }
-                Pairing::All => {
-                    head.pairwise_backward(rows(&x)?, rows(&y)?, &grad, &mut dx, &mut dy)
-                }
+            let gradients = || match recorded {
+                None => head.rowwise_backward(rows(&x)?, rows(&y)?, &grad, &mut dx, &mut dy),
+                Some(recorded) => recorded.backward(rows(&x)?, rows(&y)?, &grad, &mut dx, &mut dy),
             };
             // The forward pass accepted the same shapes.
             let d_logit = gradients().map_err(|_| CpuError::WrongNumElements)?;

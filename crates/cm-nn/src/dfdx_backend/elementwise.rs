@@ -102,7 +102,7 @@ pub(super) fn relu(x: f32) -> f32 {
 }
 
 #[inline(always)]
-fn silu(x: f32) -> f32 {
+pub(super) fn silu(x: f32) -> f32 {
     x * sigmoid(x)
 }
 

@@ -1,6 +1,7 @@
 //! `f(x w + b)` in one operation.
 
-use super::elementwise::{activation_gradient, apply, relu};
+use super::elementwise::{activation_gradient, apply, relu, silu};
+use super::math::{sigmoid, tanh};
 use super::memory::Buffer;
 use super::parallel::vectorised;
 use super::product::{Factor, product};
@@ -19,13 +20,13 @@ pub(super) fn linear(
     let places = [backend.place(x), backend.place(w), b.and_then(|b| backend.place(b))];
     let mut z = backend.pool().take(n * outputs);
     product(Factor::plain(&x.values, inputs), Factor::plain(&w.values, outputs), &mut z, true);
-    let (y, z) = finish(backend, z, b.map(|b| &b.values[..]), activation);
+    let tracked = places.iter().any(Option::is_some);
+    let (y, kept) = finish(backend, z, b.map(|b| &b.values[..]), activation, tracked);
     backend.record([n, outputs], y, &places.each_ref(), |y| {
         let (x, w, y) = (x.values.clone(), w.values.clone(), y.values.clone());
         let places = places.clone();
         move |slots, mut dz| {
-            // The sign of ReLU's input can be read off its result; the others kept their input.
-            activation_gradient(activation, &mut dz, z.as_deref().unwrap_or(&y));
+            slope(activation, &mut dz, &y, kept.as_deref());
             let [x_place, w_place, b_place] = &places;
             if let Some(place) = b_place {
                 slots.write(place, outputs, |db, first| column_sums(&dz, db, first))?;
@@ -48,30 +49,65 @@ pub(super) fn linear(
     })
 }
 
-/// Adds the bias to `z` and applies the activation; returns the result, and `z` if the gradient will need it.
+/// Adds the bias to `z` and applies the activation; returns the result, and what the gradient will need beside it if it is tracked: of SiLU
+/// the sigmoid, of GELU the input.
 fn finish(
     backend: &DfdxBackend,
     mut z: Vec<f32>,
     b: Option<&[f32]>,
     activation: Activation,
+    tracked: bool,
 ) -> (Vec<f32>, Option<Buffer>) {
-    match (b, activation) {
-        (Some(b), Activation::Relu) => add_row(&mut z, b, relu),
-        (Some(b), _) => add_row(&mut z, b, |z| z),
-        (None, Activation::Relu) => parallel::map_in_place(&mut z, relu),
-        (None, _) => {}
+    match activation {
+        Activation::Identity if b.is_none() => {}
+        Activation::Identity => add_row(&mut z, b, |z| z),
+        Activation::Relu => add_row(&mut z, b, relu),
+        Activation::Tanh => add_row(&mut z, b, tanh),
+        Activation::Silu if !tracked => add_row(&mut z, b, silu),
+        Activation::Silu => {
+            add_row(&mut z, b, |z| z);
+            let mut sigmoids = backend.pool().take(z.len());
+            parallel::map(&mut sigmoids, &z, sigmoid);
+            parallel::update(&mut z, &sigmoids, |z, sigmoid| z * sigmoid);
+            return (z, Some(Buffer::new(sigmoids, &backend.inner.pool)));
+        }
+        Activation::Gelu => {
+            add_row(&mut z, b, |z| z);
+            let mut y = backend.pool().take(z.len());
+            apply(Map::Activation(activation), &mut y, &z);
+            return (y, Some(Buffer::new(z, &backend.inner.pool)));
+        }
     }
-    if matches!(activation, Activation::Identity | Activation::Relu) {
-        return (z, None);
-    }
-    let mut y = backend.pool().take(z.len());
-    apply(Map::Activation(activation), &mut y, &z);
-    (y, Some(Buffer::new(z, &backend.inner.pool)))
+    (z, None)
 }
 
-/// `z = f(z + b)` for every row of `z`.
-fn add_row(z: &mut [f32], b: &[f32], f: impl Fn(f32) -> f32 + Sync + Send) {
-    parallel::row_chunks(z, b.len(), |_, rows| add_row_to(rows, b, &f));
+/// `dz = dy f'(z)` in place, from the result `y = f(z)` and what [`finish`] kept.
+fn slope(activation: Activation, dy: &mut [f32], y: &[f32], kept: Option<&[f32]>) {
+    match (activation, kept) {
+        (Activation::Tanh, _) => parallel::update(dy, y, |dy, y| dy * (1.0 - y * y)),
+        (Activation::Silu, Some(sigmoids)) => {
+            parallel::chunks(dy, |start, dy| silu_slope(dy, &y[start..], &sigmoids[start..]));
+        }
+        // The sign of ReLU's input can be read off its result.
+        (_, kept) => activation_gradient(activation, dy, kept.unwrap_or(y)),
+    }
+}
+
+vectorised! {
+    /// With `y = z s`: `dz = dy (s + y (1 - s))`.
+    fn silu_slope(dy: &mut [f32], y: &[f32], sigmoids: &[f32]) {
+        for ((dy, y), s) in dy.iter_mut().zip(y).zip(sigmoids) {
+            *dy *= s + y * (1.0 - s);
+        }
+    }
+}
+
+/// `z = f(z + b)` for every row of `z`, or `f(z)`.
+fn add_row(z: &mut [f32], b: Option<&[f32]>, f: impl Fn(f32) -> f32 + Sync + Send) {
+    match b {
+        Some(b) => parallel::row_chunks(z, b.len(), |_, rows| add_row_to(rows, b, &f)),
+        None => parallel::map_in_place(z, f),
+    }
 }
 
 vectorised! {

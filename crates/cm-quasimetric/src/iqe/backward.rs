@@ -152,7 +152,7 @@ struct GroupGradient<E> {
     y: Vec<E>,
 }
 
-struct GroupBackward<'a, E> {
+struct GroupBackward<'a, E: Float> {
     groups: Groups,
     group: usize,
     /// The panels of `y` to go through.

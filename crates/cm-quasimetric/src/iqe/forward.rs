@@ -52,7 +52,7 @@ pub(super) struct Buffers<'a, E> {
 }
 
 /// Fills the buffers for the rows of `x` in `rows` and all rows of `y`.
-pub(super) struct Lengths<'a, E> {
+pub(super) struct Lengths<'a, E: Float> {
     pub(super) groups: Groups,
     pub(super) order: &'a Order<E>,
     pub(super) panels: &'a RowPanels<E>,

@@ -1,23 +1,25 @@
 //! Gradients of pairwise distances.
 //!
-//! One component at a time, so that the scratch memory is two n x m buffers however many components
-//! there are: the weights `g_ij / |x_i - y_j|` of the Euclidean part and the maximising feature of
-//! the asymmetric part.
+//! One component at a time, so that the scratch memory is three n x m buffers however many components
+//! there are: the norms `|x_i - y_j|` of the Euclidean part, the maximising feature of the asymmetric part, and the weights
+//! `g_ij / |x_i - y_j|`.
 
 use std::ops::Range;
 
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
-use super::norm::{all_regular, careful_unit, is_regular, norms};
+use super::norm::{careful_unit, irregular, is_regular};
+use super::record::Component;
 use super::weighted::{Layout, WeightedDifferences};
-use super::{BLOCK, Split, tiles};
-use crate::panels::{Aligned, FeaturePanels, MOST_LANES, RowPanels};
+use super::{BLOCK, Split};
+use crate::panels::{Aligned, FeaturePanels, RowPanels, lanes};
 use crate::{Float, Rows};
 
-/// Adds the gradients of `sum_ij grad_ij d(x_i, y_j)` to `grad_x` and `grad_y`.
+/// Adds the gradients of `sum_ij grad_ij d(x_i, y_j)` to `grad_x` and `grad_y`. `recorded` holds every component, or none.
 pub(crate) fn pairwise_backward<E: Float>(
     split: Split,
+    recorded: &[Component<E>],
     x: Rows<'_, E>,
     y: Rows<'_, E>,
     grad: &[E],
@@ -25,33 +27,18 @@ pub(crate) fn pairwise_backward<E: Float>(
     grad_y: &mut [E],
 ) {
     let (n, m, width) = (x.rows(), y.rows(), x.columns());
-    let panels = RowPanels::pack(y);
-    let stride = panels.padded_rows();
-    let mut weights = Aligned::zeros(n * stride);
-    let mut arg = Aligned::zeros(n * stride);
+    let panels = recorded.is_empty().then(|| RowPanels::pack(y));
+    let stride = m.next_multiple_of(lanes::<E>());
+    let mut weights = Aligned::take(n * stride);
     let share = E::from_f64(split.share());
     for component in 0..split.components {
-        let irregular: Vec<Vec<(usize, usize)>> = weights
-            .as_mut()
-            .par_chunks_mut(BLOCK * stride)
-            .zip(arg.as_mut().par_chunks_mut(BLOCK * stride))
-            .enumerate()
-            .map(|(block, (weights, arg))| {
-                let rows = block * BLOCK..((block + 1) * BLOCK).min(n);
-                let panels = &panels;
-                Arch::new().dispatch(Recompute {
-                    split,
-                    component,
-                    x,
-                    y,
-                    panels,
-                    rows,
-                    grad,
-                    weights,
-                    arg,
-                })
-            })
-            .collect();
+        let found =
+            panels.as_ref().map(|panels| Component::find(split, component, x, y, panels, None));
+        let Component { norms, arg } = found.as_ref().unwrap_or_else(|| &recorded[component]);
+        let irregular = match split.symmetric {
+            0 => Vec::new(),
+            _ => weigh(share, norms.as_ref(), grad, [n, m, stride], weights.as_mut()),
+        };
         let (weights, arg) = (weights.as_ref(), arg.as_ref());
         let features = split.symmetric_features(component);
         let offset = split.asymmetric_features(component).start;
@@ -103,7 +90,7 @@ pub(crate) fn pairwise_backward<E: Float>(
             });
         });
 
-        for (i, j) in irregular.into_iter().flatten() {
+        for (i, j) in irregular {
             let (x, y) = (&x.row(i)[features.clone()], &y.row(j)[features.clone()]);
             careful_unit(x, y, |k, unit| {
                 let term = grad[i * m + j] * share * unit;
@@ -114,94 +101,81 @@ pub(crate) fn pairwise_backward<E: Float>(
     }
 }
 
-/// Fills the weights and the maximising features of one component for a block of rows; returns the
-/// pairs whose weight is not representable (their distance is tiny or huge), with weight 0 in their place.
-struct Recompute<'a, E> {
-    split: Split,
-    component: usize,
-    x: Rows<'a, E>,
-    y: Rows<'a, E>,
-    panels: &'a RowPanels<E>,
-    rows: Range<usize>,
-    grad: &'a [E],
-    weights: &'a mut [E],
-    arg: &'a mut [E],
+/// Fills the weights; returns the pairs whose weight is not representable (their distance is tiny or huge), with weight 0 in their place.
+fn weigh<E: Float>(
+    share: E,
+    norms: &[E],
+    grad: &[E],
+    [n, m, stride]: [usize; 3],
+    weights: &mut [E],
+) -> Vec<(usize, usize)> {
+    let blocks: Vec<Vec<(usize, usize)>> = weights
+        .par_chunks_mut(BLOCK * stride)
+        .enumerate()
+        .map(|(block, weights)| {
+            let rows = block * BLOCK..((block + 1) * BLOCK).min(n);
+            Arch::new().dispatch(Weigh { share, norms, grad, m, stride, rows, weights })
+        })
+        .collect();
+    blocks.into_iter().flatten().collect()
 }
 
-impl<E: Float> WithSimd for Recompute<'_, E> {
+struct Weigh<'a, E> {
+    share: E,
+    norms: &'a [E],
+    grad: &'a [E],
+    m: usize,
+    stride: usize,
+    rows: Range<usize>,
+    weights: &'a mut [E],
+}
+
+impl<E: Float> WithSimd for Weigh<'_, E> {
     type Output = Vec<(usize, usize)>;
 
     #[inline(always)]
-    fn with_simd<S: Simd>(mut self, simd: S) -> Self::Output {
+    fn with_simd<S: Simd>(self, simd: S) -> Self::Output {
         let mut irregular = Vec::new();
-        for (columns, panel) in self.panels.iter() {
-            let panel = E::as_vectors::<S>(panel).0;
-            let mut row = self.rows.start;
-            while S::REGISTER_COUNT >= 32 && row + 8 <= self.rows.end {
-                self.tile::<S, 8>(simd, row, columns.clone(), panel, &mut irregular);
-                row += 8;
-            }
-            while row + 4 <= self.rows.end {
-                self.tile::<S, 4>(simd, row, columns.clone(), panel, &mut irregular);
-                row += 4;
-            }
-            while row < self.rows.end {
-                self.tile::<S, 1>(simd, row, columns.clone(), panel, &mut irregular);
-                row += 1;
+        for (row, weights) in self.rows.zip(self.weights.chunks_exact_mut(self.stride)) {
+            let norms = &self.norms[row * self.stride..][..self.stride];
+            let grad = &self.grad[row * self.m..][..self.m];
+            if !weigh_row::<E, S>(simd, self.share, norms, grad, weights) {
+                for (column, (weight, &norm)) in weights.iter_mut().zip(norms).enumerate() {
+                    if !is_regular(norm * norm) || !weight.is_finite() {
+                        *weight = E::ZERO;
+                        if column < self.m {
+                            irregular.push((row, column));
+                        }
+                    }
+                }
             }
         }
         irregular
     }
 }
 
-impl<E: Float> Recompute<'_, E> {
-    #[inline(always)]
-    fn tile<S: Simd, const ROWS: usize>(
-        &mut self,
-        simd: S,
-        first: usize,
-        columns: Range<usize>,
-        panel: &[E::Vector<S>],
-        irregular: &mut Vec<(usize, usize)>,
-    ) {
-        let stride = self.panels.padded_rows();
-        let place = |row: usize| (first + row - self.rows.start) * stride + columns.start;
-
-        let features = self.split.asymmetric_features(self.component);
-        let x = std::array::from_fn(|row| &self.x.row(first + row)[features.clone()]);
-        let arg = tiles::argmaxima::<E, S, ROWS>(simd, x, &panel[features]);
-        for (row, &arg) in arg.iter().enumerate() {
-            E::store(simd, &mut self.arg[place(row)..][..E::lanes::<S>()], arg);
-        }
-
-        let features = self.split.symmetric_features(self.component);
-        if features.is_empty() {
-            return;
-        }
-        let x = std::array::from_fn(|row| &self.x.row(first + row)[features.clone()]);
-        let y = |lane| &self.y.row(columns.start + lane)[features.clone()];
-        let panel = &panel[features.clone()];
-        let norms = norms::<E, S, ROWS>(simd, self.split, x, y, columns.len(), panel);
-        let share = E::splat(simd, E::from_f64(self.split.share()));
-        for (row, &norm) in norms.iter().enumerate() {
-            let grad = &self.grad[(first + row) * self.y.rows()..][columns.clone()];
-            let weight = E::over(simd, E::times(simd, E::load(simd, grad), share), norm);
-            let weights = &mut self.weights[place(row)..][..E::lanes::<S>()];
-            E::store(simd, weights, weight);
-            let size = E::larger(simd, weight, E::minus(simd, E::splat(simd, E::ZERO), weight));
-            let finite = E::largest(simd, size) <= E::MAX;
-            if !finite || !all_regular::<E, S>(simd, E::times(simd, norm, norm)) {
-                let mut norms = [E::ZERO; MOST_LANES];
-                E::store(simd, &mut norms, norm);
-                for (lane, weight) in weights.iter_mut().enumerate() {
-                    if !is_regular(norms[lane] * norms[lane]) || !weight.is_finite() {
-                        *weight = E::ZERO;
-                        if lane < columns.len() {
-                            irregular.push((first + row, columns.start + lane));
-                        }
-                    }
-                }
-            }
-        }
+/// `w_j = share g_j / norm_j`, with `g` zero in the padding; whether every weight can be trusted.
+#[inline(always)]
+fn weigh_row<E: Float, S: Simd>(
+    simd: S,
+    share: E,
+    norms: &[E],
+    grad: &[E],
+    weights: &mut [E],
+) -> bool {
+    let share = E::splat(simd, share);
+    let (grads, rest) = E::as_vectors::<S>(grad);
+    let rest = (!rest.is_empty()).then(|| E::load(simd, rest));
+    let places = E::as_vectors::<S>(norms).0.iter().zip(E::as_vectors_mut::<S>(weights).0);
+    let mut bad = E::splat(simd, E::ZERO);
+    for ((&norm, place), &grad) in places.zip(grads.iter().chain(&rest)) {
+        let weight = E::over(simd, E::times(simd, grad, share), norm);
+        *place = weight;
+        let minus = E::minus(simd, E::splat(simd, E::ZERO), weight);
+        let size = E::larger(simd, weight, minus);
+        bad = E::larger(simd, bad, irregular::<E, S>(simd, E::times(simd, norm, norm)));
+        let huge = E::exceeds(simd, size, E::splat(simd, E::MAX));
+        bad = E::select(simd, huge, E::splat(simd, E::from_f64(1.0)), bad);
     }
+    E::largest(simd, bad) == E::ZERO
 }

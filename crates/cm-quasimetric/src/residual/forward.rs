@@ -6,6 +6,7 @@ use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
 use super::norm::norms;
+use super::record::Component;
 use super::{BLOCK, Split, tiles};
 use crate::panels::RowPanels;
 use crate::{Float, Rows};
@@ -24,7 +25,19 @@ pub(crate) fn pairwise<E: Float>(
     });
 }
 
-struct Forward<'a, E> {
+/// The same, keeping what [`pairwise_backward`](super::pairwise_backward) would otherwise find again.
+pub(crate) fn pairwise_recorded<E: Float>(
+    split: Split,
+    x: Rows<'_, E>,
+    y: Rows<'_, E>,
+    distances: &mut [E],
+) -> Vec<Component<E>> {
+    let panels = RowPanels::pack(y);
+    let find = |component| Component::find(split, component, x, y, &panels, Some(&mut *distances));
+    (0..split.components).map(find).collect()
+}
+
+struct Forward<'a, E: Float> {
     split: Split,
     x: Rows<'a, E>,
     y: Rows<'a, E>,

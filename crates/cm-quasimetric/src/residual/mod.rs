@@ -9,12 +9,14 @@ use std::ops::Range;
 mod backward;
 mod forward;
 mod norm;
+mod record;
 mod rowwise;
 mod tiles;
 mod weighted;
 
 pub(crate) use backward::pairwise_backward;
-pub(crate) use forward::pairwise;
+pub(crate) use forward::{pairwise, pairwise_recorded};
+pub(crate) use record::Component;
 pub(crate) use rowwise::{rowwise, rowwise_backward};
 
 /// Rows that one task takes: few enough to share work among cores, many enough that a panel in the

@@ -25,12 +25,12 @@ pub(super) fn norms<'a, E: Float, S: Simd, const ROWS: usize>(
 ) -> [E::Vector<S>; ROWS] {
     let mut norms = tiles::squares::<E, S, ROWS>(simd, x, panel);
     let offset = E::splat(simd, E::from_f64(split.offset()));
-    let mut regular = true;
+    let mut bad = E::splat(simd, E::ZERO);
     for norm in &mut norms {
         *norm = E::plus(simd, *norm, offset);
-        regular &= all_regular::<E, S>(simd, *norm);
+        bad = E::larger(simd, bad, irregular::<E, S>(simd, *norm));
     }
-    if !regular {
+    if E::largest(simd, bad) > E::ZERO {
         for (x, norm) in x.iter().zip(&mut norms) {
             let mut squares = [E::ZERO; MOST_LANES];
             E::store(simd, &mut squares, *norm);
@@ -48,14 +48,13 @@ pub(super) fn norms<'a, E: Float, S: Simd, const ROWS: usize>(
     )
 }
 
-/// Whether every lane of a register of squares is regular.
+/// 1 in every lane of a register of squares that is not regular, else 0.
 #[inline(always)]
-pub(super) fn all_regular<E: Float, S: Simd>(simd: S, squares: E::Vector<S>) -> bool {
+pub(super) fn irregular<E: Float, S: Simd>(simd: S, squares: E::Vector<S>) -> E::Vector<S> {
     let (zero, one) = (E::splat(simd, E::ZERO), E::splat(simd, E::from_f64(1.0)));
     let small = E::exceeds(simd, E::splat(simd, E::SMALLEST_SQUARE), squares);
     let large = E::exceeds(simd, squares, E::splat(simd, E::MAX));
-    let bad = E::select(simd, small, one, E::select(simd, large, one, zero));
-    E::largest(simd, bad) == E::ZERO
+    E::select(simd, small, one, E::select(simd, large, one, zero))
 }
 
 /// `sum (x - y)^2`.

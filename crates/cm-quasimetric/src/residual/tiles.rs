@@ -39,14 +39,14 @@ pub(super) fn maxima<E: Float, S: Simd, const ROWS: usize>(
     best
 }
 
-/// The first feature that attains `max_i relu(x_i - y_i)` for each pair of the tile, in the form of
+/// `max_i relu(x_i - y_i)` for each pair of the tile, and the first feature that attains it in the form of
 /// [`from_index`](crate::float::Lanes::from_index); zero if no difference is positive.
 #[inline(always)]
 pub(super) fn argmaxima<E: Float, S: Simd, const ROWS: usize>(
     simd: S,
     x: [&[E]; ROWS],
     panel: &[E::Vector<S>],
-) -> [E::Vector<S>; ROWS] {
+) -> ([E::Vector<S>; ROWS], [E::Vector<S>; ROWS]) {
     let x = x.map(|row| &row[..panel.len()]);
     let mut best = [E::splat(simd, E::ZERO); ROWS];
     let mut arg = best;
@@ -59,5 +59,5 @@ pub(super) fn argmaxima<E: Float, S: Simd, const ROWS: usize>(
             arg[row] = E::select(simd, better, index, arg[row]);
         }
     }
-    arg
+    (best, arg)
 }

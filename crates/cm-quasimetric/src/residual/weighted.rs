@@ -19,7 +19,7 @@ pub(super) enum Layout {
 }
 
 /// Adds to rows `rows` of the output.
-pub(super) struct WeightedDifferences<'a, E> {
+pub(super) struct WeightedDifferences<'a, E: Float> {
     pub(super) a: Rows<'a, E>,
     pub(super) b: &'a FeaturePanels<E>,
     pub(super) weights: &'a [E],
