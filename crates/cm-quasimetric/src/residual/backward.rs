@@ -31,10 +31,12 @@ pub(crate) fn pairwise_backward<E: Float>(
     let stride = m.next_multiple_of(lanes::<E>());
     let mut weights = Aligned::take(n * stride);
     let share = E::from_f64(split.share());
-    for component in 0..split.components {
+    // What was not recorded is found again.
+    let recorded = recorded.iter().map(Some).chain(std::iter::repeat(None));
+    for (component, recorded) in (0..split.components).zip(recorded) {
         let found =
             panels.as_ref().map(|panels| Component::find(split, component, x, y, panels, None));
-        let Component { norms, arg } = found.as_ref().unwrap_or_else(|| &recorded[component]);
+        let Some(Component { norms, arg }) = found.as_ref().or(recorded) else { continue };
         let irregular = match split.symmetric {
             0 => Vec::new(),
             _ => weigh(share, norms.as_ref(), grad, [n, m, stride], weights.as_mut()),
