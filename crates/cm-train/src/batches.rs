@@ -99,7 +99,7 @@ mod tests {
         }
         let task = settings.task.open().unwrap();
         let backend = DfdxBackend::new(0);
-        let mut batch = |stay_at_goal, observation_noise| {
+        let batch = |stay_at_goal, observation_noise| {
             let settings = RunSettings { stay_at_goal, observation_noise, ..settings.clone() };
             let batch = Batches::new(&settings, &task).unwrap().get(&backend, 7).unwrap();
             [&batch.state, &batch.next_state, &batch.goal, &batch.steps_to_goal]

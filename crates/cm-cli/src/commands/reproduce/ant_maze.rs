@@ -217,7 +217,7 @@ fn cell(jobs: &[Job], task: Task, method: Method) -> anyhow::Result<Cell> {
         let rows = read_evaluations(&file)?;
         let successes = || rows.iter().map(|row| 100.0 * row.success);
         cell.best.extend(successes().reduce(f64::max));
-        cell.last.extend(successes().last());
+        cell.last.extend(successes().next_back());
         cell.curves.push(rows.iter().map(|row| [row.step as f64, row.success]).collect());
     }
     Ok(cell)
