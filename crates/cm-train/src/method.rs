@@ -8,9 +8,10 @@ use cm_baselines::{
 };
 use cm_contrastive::{Crl, CrlSettings};
 use cm_distill::{Cmd1, Cmd1Settings, Cmd2, Cmd2Settings};
-use cm_nn::{AdamSettings, Backend, MlpSettings};
+use cm_nn::{AdamSettings, Backend, HeadSettings, MlpSettings};
 use cm_policy::{
-    Dimensions, FeatureSettings, Gcbc, GcbcSettings, Learner, PolicyKind, PolicySettings,
+    ActorSettings, BehaviourCloning, Dimensions, Extraction, FeatureSettings, Gcbc, GcbcSettings,
+    Learner, PolicyKind, PolicySettings,
 };
 use serde::{Deserialize, Serialize};
 
@@ -164,6 +165,39 @@ impl MethodSettings {
                 widths(&mut settings.network);
                 widths(&mut settings.policy.network);
             }
+        }
+        settings
+    }
+
+    /// AntMaze in minutes on a CPU: hidden layers of 2 x 256, 128 features in a quasimetric, learning rates of 5e-4, and policies that are held more closely to the
+    /// data, which so short a training needs: the distance divided by its mean size, and twice the squared error of the policy's mode.
+    pub fn ant_maze_small(method: Method) -> Self {
+        let mut settings = Self::ant_maze(method, &[256, 256]);
+        settings.set_learning_rate(5e-4);
+        let hold = |actor: &mut ActorSettings| {
+            actor.extraction = Extraction::ScaledDistance { alpha: 2.0 };
+            actor.behaviour_cloning = BehaviourCloning::Mse;
+            (actor.sampled, actor.mixup) = (false, None);
+        };
+        match &mut settings {
+            Self::Cmd1(settings) => {
+                settings.quasimetric.features = 128;
+                hold(&mut settings.actor);
+            }
+            Self::Cmd2(settings) => {
+                settings.quasimetric.features = 128;
+                hold(&mut settings.actor);
+            }
+            Self::Qrl(settings) => {
+                settings.quasimetric.features = 128;
+                if let HeadSettings::Iqe { groups, .. } = &mut settings.quasimetric.head {
+                    *groups = 16;
+                }
+                hold(&mut settings.actor);
+            }
+            Self::Crl(settings) => hold(&mut settings.actor),
+            Self::QLearning(settings) => hold(&mut settings.actor),
+            Self::Gcbc(_) | Self::Iql(_) => {}
         }
         settings
     }

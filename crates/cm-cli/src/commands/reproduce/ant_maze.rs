@@ -17,7 +17,7 @@ use crate::progress::Progress;
 #[derive(clap::Args)]
 #[command(
     after_help = "Running it again goes on where it stopped; a run that fails does not stop the others. `cargo xtask reproduce antmaze` gets or generates the data first.\n\nExamples:\n  \
-        cm reproduce antmaze --tasks umaze --methods cmd1 --steps 20000 --hidden 256,256 --batch 256 --learning-rate 0.0003\n  \
+        cm reproduce antmaze --small --tasks umaze --methods cmd1,gcbc\n  \
         cm reproduce antmaze --seeds 4"
 )]
 pub(crate) struct Arguments {
@@ -30,21 +30,24 @@ pub(crate) struct Arguments {
     /// Seeds, from 0 on.
     #[arg(long, default_value_t = 1)]
     seeds: u64,
-    /// Training steps.
-    #[arg(long, default_value_t = 500_000)]
-    steps: u64,
+    /// A budget for a CPU: networks of 2 x 256, batches of 256, 10,000 steps, policies held more closely to the data.
+    #[arg(long)]
+    small: bool,
+    /// Training steps; 500,000, or 10,000 with --small.
+    #[arg(long)]
+    steps: Option<u64>,
     /// Evaluate every so many steps; a tenth of them all if not given.
     #[arg(long)]
     evaluate_every: Option<u64>,
     /// Episodes per evaluation.
     #[arg(long, default_value_t = 50)]
     episodes: usize,
-    /// Widths of the hidden layers of every network.
-    #[arg(long, value_delimiter = ',', default_value = "1024,1024,1024,1024")]
+    /// Widths of the hidden layers of every network; 1024,1024,1024,1024 unless --small.
+    #[arg(long, value_delimiter = ',', conflicts_with = "small")]
     hidden: Vec<usize>,
-    /// Rows of a batch.
-    #[arg(long, default_value_t = 1024)]
-    batch: usize,
+    /// Rows of a batch; 1024, or 256 with --small.
+    #[arg(long)]
+    batch: Option<usize>,
     /// Learning rate of every network; each method's own if not given.
     #[arg(long)]
     learning_rate: Option<f32>,
@@ -133,18 +136,24 @@ fn jobs(arguments: &Arguments, files: &[(Task, PathBuf)]) -> anyhow::Result<Vec<
     if arguments.seeds == 0 || arguments.methods.is_empty() || arguments.hidden.contains(&0) {
         bail!("expected at least one seed and one method, and no hidden layer of width 0");
     }
-    let every = arguments.evaluate_every.unwrap_or((arguments.steps / 10).max(1));
+    let (steps, batch) = if arguments.small { (10_000, 256) } else { (500_000, 1024) };
+    let steps = arguments.steps.unwrap_or(steps);
+    let every = arguments.evaluate_every.unwrap_or((steps / 10).max(1));
     let mut jobs = Vec::new();
     for seed in 0..arguments.seeds {
         for (task, file) in files {
             for &method in &arguments.methods {
                 let mut settings = RunSettings::ant_maze(method, task.name(), file.clone());
-                settings.method = MethodSettings::ant_maze(method, &arguments.hidden);
+                if arguments.small {
+                    settings.method = MethodSettings::ant_maze_small(method);
+                } else if !arguments.hidden.is_empty() {
+                    settings.method = MethodSettings::ant_maze(method, &arguments.hidden);
+                }
                 if let Some(rate) = arguments.learning_rate {
                     settings.method.set_learning_rate(rate);
                 }
-                (settings.seed, settings.steps, settings.batch) =
-                    (seed, arguments.steps, arguments.batch);
+                settings.batch = arguments.batch.unwrap_or(batch);
+                (settings.seed, settings.steps) = (seed, steps);
                 (settings.evaluate_every, settings.checkpoint_every) = (every, every.min(5_000));
                 settings.evaluation.episodes = arguments.episodes;
                 settings.check()?;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use cm_envs::point_maze::PointMaze;
+use cm_envs::point_maze::{Nearest, PointMaze};
 use cm_nn::DfdxBackend;
 use cm_train::{EvaluationRow, Job, Method, Model, RunFolder, TaskSettings, read_evaluations};
 
@@ -230,8 +230,8 @@ fn add_maps(page: &mut Page, job: &Job, maze: &PointMaze, figures: &Path) -> any
     let method = job.settings.method.method();
     let places = maze.states().as_flattened();
     let mut files: Vec<PathBuf> = Vec::new();
-    for (number, goal) in GOALS.iter().enumerate() {
-        let starts: Vec<_> = STARTS
+    for (number, goal) in on_paths(maze, &GOALS).iter().enumerate() {
+        let starts: Vec<_> = on_paths(maze, &STARTS)
             .iter()
             .filter(|start| (start[0] - goal[0]).hypot(start[1] - goal[1]) > 10.0)
             .flatten()
@@ -244,7 +244,7 @@ fn add_maps(page: &mut Page, job: &Job, maze: &PointMaze, figures: &Path) -> any
             .collect();
         let file = figures.join(format!("distance-{method}-{}.png", number + 1));
         Map {
-            title: &format!("{}: distance to ({}, {})", method.title(), goal[0], goal[1]),
+            title: &format!("{}: distance to ({:.0}, {:.0})", method.title(), goal[0], goal[1]),
             places: maze.states(),
             values: Some(&model.distances_to(places, goal)?),
             goals: &[*goal],
@@ -264,6 +264,12 @@ fn add_maps(page: &mut Page, job: &Job, maze: &PointMaze, figures: &Path) -> any
     println!("{}: {text}", method.title());
     page.paragraph(&format!("{}: {text}", method.title()));
     Ok(())
+}
+
+/// The states nearest to some places.
+fn on_paths(maze: &PointMaze, places: &[[f32; 2]]) -> Vec<[f32; 2]> {
+    let nearest = Nearest::new(maze.states());
+    places.iter().filter_map(|&place| Some(maze.states()[nearest.nearest(place)?])).collect()
 }
 
 fn sentence(findings: &Findings) -> String {
