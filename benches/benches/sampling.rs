@@ -3,16 +3,16 @@
 //! `cargo bench -p cm-benches --bench sampling` ends with two ratios for each batch size, each measured alternately in one run: to a plain gather with
 //! precomputed indices, and to NumPy (`numpy_sampling.py`, run by `$PYTHON` or `python3`; left out where that has no NumPy).
 //!
-//! Nanoseconds per sample on two virtual cores (the best of each):
+//! Nanoseconds per sample on two virtual cores, the middle one of three runs:
 //!
 //! | batch | one thread | NumPy beside it | two threads | NumPy beside it | one thread to a plain gather |
 //! |---|---|---|---|---|---|
-//! | 256 | 100 | 468 (4.7 times) | 54 | 451 (8.4 times) | 1.4 times as fast |
-//! | 1024 | 101 | 406 (4.0 times) | 52 | 395 (7.6 times) | 1.4 times as fast |
-//! | 4096 | 98 | 377 (3.9 times) | 52 | 391 (7.5 times) | 1.3 times as fast |
+//! | 256 | 65 | 420 (6.5 times) | 47 | 440 (9.3 times) | 2.0 times as fast |
+//! | 1024 | 69 | 396 (5.8 times) | 38 | 363 (9.7 times) | 2.0 times as fast |
+//! | 4096 | 70 | 375 (5.4 times) | 38 | 371 (9.7 times) | 1.8 times as fast |
 //!
-//! A plain gather is itself only about 3 times as fast as NumPy here: the rows come from memory, not from the cache, and that is
-//! what a sample costs. Ten times NumPy was not reached on these cores.
+//! Over the three runs the two threads were 8.8 to 9.8, 9.1 to 10.6 and 8.9 to 10.4 times as fast as NumPy: ten times is within reach of these cores, not
+//! certain. The rows come from memory, not from the cache, and that is most of what a sample costs.
 
 use std::hint::black_box;
 use std::sync::Arc;
