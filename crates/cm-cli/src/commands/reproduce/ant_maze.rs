@@ -305,7 +305,9 @@ fn table(
             match found {
                 Some(Spread { mean, error }) => {
                     let mark = if *mean >= top { "*" } else { "" };
-                    format!("{mark}{mean:.1} ± {error:.1}{paper}")
+                    let error =
+                        if arguments.seeds < 2 { String::new() } else { format!(" ± {error:.1}") };
+                    format!("{mark}{mean:.1}{error}{paper}")
                 }
                 None => format!("-{paper}"),
             }
