@@ -244,7 +244,13 @@ fn add_maps(page: &mut Page, job: &Job, maze: &PointMaze, figures: &Path) -> any
             .collect();
         let file = figures.join(format!("distance-{method}-{}.png", number + 1));
         Map {
-            title: &format!("{}: distance to ({:.0}, {:.0})", method.title(), goal[0], goal[1]),
+            // Adding zero makes a rounded -0 a 0.
+            title: &format!(
+                "{}: distance to ({}, {})",
+                method.title(),
+                goal[0].round() + 0.0,
+                goal[1].round() + 0.0
+            ),
             places: maze.states(),
             values: Some(&model.distances_to(places, goal)?),
             goals: &[*goal],
