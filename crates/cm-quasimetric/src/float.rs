@@ -166,11 +166,18 @@ macro_rules! impl_float {
             }
             #[inline(always)]
             fn load<S: Simd>(simd: S, slice: &[Self]) -> Self::Vector<S> {
-                simd.$load(slice)
+                // Whole registers, which most are, without the call that a part of one takes.
+                match S::$as_vectors(slice).0.first() {
+                    Some(&vector) => vector,
+                    None => simd.$load(slice),
+                }
             }
             #[inline(always)]
             fn store<S: Simd>(simd: S, slice: &mut [Self], vector: Self::Vector<S>) {
-                simd.$store(slice, vector)
+                match S::$as_vectors_mut(slice) {
+                    ([first, ..], _) => *first = vector,
+                    ([], rest) => simd.$store(rest, vector),
+                }
             }
             #[inline(always)]
             fn splat<S: Simd>(simd: S, value: Self) -> Self::Vector<S> {

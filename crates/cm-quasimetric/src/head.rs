@@ -88,11 +88,8 @@ impl Head {
             Kernel::Residual(split) => residual::rowwise(split, x, y, distances),
             Kernel::Iqe(groups) => iqe::rowwise(groups, x, y, distances),
         }
-        for (i, distance) in distances.iter_mut().enumerate() {
-            if !(is_finite(x.row(i)) && is_finite(y.row(i))) {
-                *distance = E::NAN;
-            }
-        }
+        let bad = bad_rows(x).into_iter().chain(bad_rows(y));
+        bad.for_each(|i| distances[i] = E::NAN);
         Ok(())
     }
 
@@ -320,15 +317,21 @@ enum Kernel {
 
 /// Rows with a feature that is infinite or NaN have distance NaN to and from every other.
 fn mark_bad_rows<E: Float>(x: Rows<'_, E>, y: Rows<'_, E>, distances: &mut [E]) {
-    let bad_columns: Vec<usize> = (0..y.rows()).filter(|&j| !is_finite(y.row(j))).collect();
-    for (i, row) in distances.chunks_exact_mut(y.rows()).enumerate() {
-        if !is_finite(x.row(i)) {
-            row.fill(E::NAN);
-        }
-        for &j in &bad_columns {
-            row[j] = E::NAN;
-        }
+    let bad_columns = bad_rows(y);
+    for i in bad_rows(x) {
+        distances[i * y.rows()..][..y.rows()].fill(E::NAN);
     }
+    for row in distances.chunks_exact_mut(y.rows()) {
+        bad_columns.iter().for_each(|&j| row[j] = E::NAN);
+    }
+}
+
+/// The rows with a feature that is infinite or NaN.
+fn bad_rows<E: Float>(x: Rows<'_, E>) -> Vec<usize> {
+    pulp::Arch::new().dispatch(
+        #[inline(always)]
+        || (0..x.rows()).filter(|&i| !is_finite(x.row(i))).collect(),
+    )
 }
 
 fn same_rows(x: (usize, usize), y: (usize, usize)) -> Result<(), Error> {
@@ -343,6 +346,7 @@ fn length<E>(what: &'static str, slice: &[E], expected: (usize, usize)) -> Resul
     }
 }
 
+#[inline(always)]
 fn is_finite<E: Float>(row: &[E]) -> bool {
     // Without short cuts, so that it is vectorised.
     row.iter().fold(true, |all, value| all & value.is_finite())

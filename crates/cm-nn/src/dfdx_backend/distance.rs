@@ -33,8 +33,8 @@ pub(super) fn quasimetric(
     backend.record(shape, distances, &places.each_ref(), |_| {
         let (x, y, places) = (x.clone(), y.clone(), places.clone());
         move |slots, grad| {
-            let mut dx = slots.pool().zeros(x.values.len());
-            let mut dy = slots.pool().zeros(y.values.len());
+            let mut dx = slots.take_or_zeros(&places[0], x.values.len())?;
+            let mut dy = slots.take_or_zeros(&places[1], y.values.len())?;
             let gradients = || match recorded {
                 None => head.rowwise_backward(rows(&x)?, rows(&y)?, &grad, &mut dx, &mut dy),
                 Some(recorded) => recorded.backward(rows(&x)?, rows(&y)?, &grad, &mut dx, &mut dy),

@@ -65,10 +65,11 @@ fn finish(
         Activation::Tanh => add_row(&mut z, b, tanh),
         Activation::Silu if !tracked => add_row(&mut z, b, silu),
         Activation::Silu => {
-            add_row(&mut z, b, |z| z);
             let mut sigmoids = backend.pool().take(z.len());
-            parallel::map(&mut sigmoids, &z, sigmoid);
-            parallel::update(&mut z, &sigmoids, |z, sigmoid| z * sigmoid);
+            let outputs = b.map_or(1, <[f32]>::len);
+            parallel::row_chunks_of_two(&mut z, &mut sigmoids, outputs, |z, sigmoids| {
+                silu_rows(z, sigmoids, b);
+            });
             return (z, Some(Buffer::new(sigmoids, &backend.inner.pool)));
         }
         Activation::Gelu => {
@@ -91,6 +92,25 @@ fn slope(activation: Activation, dy: &mut [f32], y: &[f32], kept: Option<&[f32]>
         // The sign of ReLU's input can be read off its result.
         (_, kept) => activation_gradient(activation, dy, kept.unwrap_or(y)),
     }
+}
+
+vectorised! {
+    /// `s = sigmoid(z + b)` and `y = (z + b) s`, in the place of `z`.
+    fn silu_rows(z: &mut [f32], sigmoids: &mut [f32], b: Option<&[f32]>) {
+        let Some(b) = b else {
+            return z.iter_mut().zip(sigmoids).for_each(|(z, s)| silu_at(z, s, 0.0));
+        };
+        for (z, s) in z.chunks_exact_mut(b.len()).zip(sigmoids.chunks_exact_mut(b.len())) {
+            z.iter_mut().zip(s).zip(b).for_each(|((z, s), &b)| silu_at(z, s, b));
+        }
+    }
+}
+
+#[inline(always)]
+fn silu_at(z: &mut f32, s: &mut f32, b: f32) {
+    let x = *z + b;
+    *s = sigmoid(x);
+    *z = x * *s;
 }
 
 vectorised! {

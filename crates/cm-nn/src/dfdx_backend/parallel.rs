@@ -71,6 +71,21 @@ pub(super) fn row_chunks(
     tasks(out, rows * columns, out.len(), |start, chunk| f(start / columns, chunk));
 }
 
+/// `f(rows, rows)` for consecutive groups of whole rows of two matrices of the same shape.
+pub(super) fn row_chunks_of_two(
+    a: &mut [f32],
+    b: &mut [f32],
+    columns: usize,
+    f: impl Fn(&mut [f32], &mut [f32]) + Sync + Send,
+) {
+    let size = (CHUNK / columns).max(1) * columns;
+    if a.len() < SHORTEST_SPLIT {
+        a.chunks_mut(size).zip(b.chunks_mut(size)).for_each(|(a, b)| f(a, b));
+    } else {
+        a.par_chunks_mut(size).zip(b.par_chunks_mut(size)).for_each(|(a, b)| f(a, b));
+    }
+}
+
 /// `out[i] = f(x[i])`.
 pub(super) fn map(out: &mut [f32], x: &[f32], f: impl Fn(f32) -> f32 + Sync + Send) {
     chunks(out, |start, out| map_chunk(out, &x[start..], &f));

@@ -74,6 +74,17 @@ impl Slots<'_> {
         Ok(())
     }
 
+    /// Takes what has arrived so far of the gradient (of `length` numbers) of the matrix at `place` out, for an operation that adds to it and
+    /// gives it back by [`add`](Self::add); zeros if nothing has, or there is no place.
+    pub(super) fn take_or_zeros(
+        &mut self,
+        place: &Option<Place>,
+        length: usize,
+    ) -> Result<Vec<f32>, CpuError> {
+        let arrived = place.as_ref().map(|place| self.take(place)).transpose()?.flatten();
+        Ok(arrived.unwrap_or_else(|| self.pool.zeros(length)))
+    }
+
     /// Takes the gradient of the matrix at `place` out; `None` if nothing depends on it.
     fn take(&mut self, place: &Place) -> Result<Option<Vec<f32>>, CpuError> {
         let slot = self.gradients.get_or_alloc_mut(&place.key)?;
