@@ -9,7 +9,7 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
-use super::{Frame, label, text, ticks};
+use super::{Frame, text};
 
 /// The paths of a world.
 pub(crate) struct DataFigure<'a>(pub(crate) &'a PointMaze);
@@ -32,18 +32,7 @@ impl DataFigure<'_> {
         area.fill(&WHITE)?;
         let title = "Paths of the world; arrows show which way they run";
         area.draw(&Text::new(title, (LEFT, 14), text(18, HPos::Left, VPos::Top)))?;
-        let (right, bottom) = (LEFT + frame.width(), TOP + frame.height());
-        area.draw(&Rectangle::new([(LEFT, TOP), (right, bottom)], BLACK.mix(0.5)))?;
-        for tick in ticks(f64::from(frame.low[0]), f64::from(frame.high[0]), 6.0) {
-            let (x, _) = frame.pixel([tick as f32, frame.low[1]]);
-            area.draw(&PathElement::new([(x, bottom), (x, bottom + 4)], BLACK))?;
-            area.draw(&Text::new(label(tick), (x, bottom + 7), text(14, HPos::Center, VPos::Top)))?;
-        }
-        for tick in ticks(f64::from(frame.low[1]), f64::from(frame.high[1]), 6.0) {
-            let (_, y) = frame.pixel([frame.low[0], tick as f32]);
-            area.draw(&PathElement::new([(LEFT - 4, y), (LEFT, y)], BLACK))?;
-            area.draw(&Text::new(label(tick), (LEFT - 7, y), text(14, HPos::Right, VPos::Center)))?;
-        }
+        frame.draw_axes(area)?;
         let kinds: Vec<Vec<&Path>> = (0..self.0.kinds())
             .map(|kind| self.0.paths().iter().filter(|path| path.kind == kind).collect())
             .collect();

@@ -50,7 +50,7 @@ impl Map<'_> {
     fn draw<DB: DrawingBackend>(&self, area: &DrawingArea<DB, Shift>, frame: Frame) -> Drawn<DB> {
         area.fill(&WHITE)?;
         area.draw(&Text::new(self.title, (LEFT, 14), text(18, HPos::Left, VPos::Top)))?;
-        self.draw_axes(area, frame)?;
+        frame.draw_axes(area)?;
         let (low, high) = self.range();
         let mut order: Vec<usize> = (0..self.places.len()).collect();
         if let Some(values) = self.values {
@@ -90,26 +90,6 @@ impl Map<'_> {
         let (low, high) =
             (finite().fold(f32::INFINITY, f32::min), finite().fold(f32::NEG_INFINITY, f32::max));
         if low < high { (low, high) } else { (low.min(0.0), low.min(0.0) + 1.0) }
-    }
-
-    fn draw_axes<DB: DrawingBackend>(
-        &self,
-        area: &DrawingArea<DB, Shift>,
-        frame: Frame,
-    ) -> Drawn<DB> {
-        let (right, bottom) = (LEFT + frame.width(), TOP + frame.height());
-        area.draw(&Rectangle::new([(LEFT, TOP), (right, bottom)], BLACK.mix(0.5)))?;
-        for tick in ticks(f64::from(frame.low[0]), f64::from(frame.high[0]), 6.0) {
-            let (x, _) = frame.pixel([tick as f32, frame.low[1]]);
-            area.draw(&PathElement::new([(x, bottom), (x, bottom + 4)], BLACK))?;
-            area.draw(&Text::new(label(tick), (x, bottom + 7), text(14, HPos::Center, VPos::Top)))?;
-        }
-        for tick in ticks(f64::from(frame.low[1]), f64::from(frame.high[1]), 6.0) {
-            let (_, y) = frame.pixel([frame.low[0], tick as f32]);
-            area.draw(&PathElement::new([(LEFT - 4, y), (LEFT, y)], BLACK))?;
-            area.draw(&Text::new(label(tick), (LEFT - 7, y), text(14, HPos::Right, VPos::Center)))?;
-        }
-        Ok(())
     }
 
     fn draw_legend<DB: DrawingBackend>(

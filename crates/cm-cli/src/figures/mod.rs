@@ -8,6 +8,8 @@ pub(crate) use chart::{Chart, Curve};
 pub(crate) use data::DataFigure;
 pub(crate) use map::Map;
 
+use cm_envs::plot::Drawn;
+use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::TextStyle;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -67,6 +69,24 @@ impl Frame {
         let x = self.left + ((place[0] - self.low[0]) * self.scale).round() as i32;
         let y = self.top + ((self.high[1] - place[1]) * self.scale).round() as i32;
         (x, y)
+    }
+
+    /// A border with numbers along its left and lower side.
+    fn draw_axes<DB: DrawingBackend>(&self, area: &DrawingArea<DB, Shift>) -> Drawn<DB> {
+        let (left, top) = (self.left, self.top);
+        let (right, bottom) = (left + self.width(), top + self.height());
+        area.draw(&Rectangle::new([(left, top), (right, bottom)], BLACK.mix(0.5)))?;
+        for tick in ticks(f64::from(self.low[0]), f64::from(self.high[0]), 6.0) {
+            let (x, _) = self.pixel([tick as f32, self.low[1]]);
+            area.draw(&PathElement::new([(x, bottom), (x, bottom + 4)], BLACK))?;
+            area.draw(&Text::new(label(tick), (x, bottom + 7), text(14, HPos::Center, VPos::Top)))?;
+        }
+        for tick in ticks(f64::from(self.low[1]), f64::from(self.high[1]), 6.0) {
+            let (_, y) = self.pixel([self.low[0], tick as f32]);
+            area.draw(&PathElement::new([(left - 4, y), (left, y)], BLACK))?;
+            area.draw(&Text::new(label(tick), (left - 7, y), text(14, HPos::Right, VPos::Center)))?;
+        }
+        Ok(())
     }
 }
 

@@ -1,18 +1,15 @@
 //! `cm reproduce antmaze`: the paper's table on D4RL's AntMaze.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 
 use anyhow::{Context, bail};
 use cm_envs::ant_maze::Task;
 use cm_envs::mujoco::Mujoco;
-use cm_train::{Job, Method, MethodSettings, RunFolder, RunSettings, read_evaluations, run_jobs};
+use cm_train::{Job, Method, MethodSettings, RunFolder, RunSettings, read_evaluations};
 
 use super::report::{Spread, print_table, spread, write_file};
 use crate::figures::{Chart, Curve};
-use crate::interrupt;
 use crate::page::Page;
-use crate::progress::Progress;
 
 #[derive(clap::Args)]
 #[command(
@@ -182,24 +179,7 @@ fn train(arguments: &Arguments, files: &[(Task, PathBuf)], jobs: &[Job]) -> anyh
             .trim_start_matches("antmaze-")
             .to_owned()
     });
-    let progress = Progress::new(names.collect(), false);
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let stop = interrupt::listen();
-    let workers = arguments.workers.unwrap_or(processors);
-    let results = run_jobs(jobs, workers, stop, |index, event| progress.job(index, &event))?;
-    drop(progress);
-    for (job, result) in jobs.iter().zip(&results) {
-        if let Err(error) = result {
-            eprintln!("{}: {error}", job.folder.display());
-        }
-    }
-    if stop.load(Ordering::Relaxed) {
-        bail!("interrupted; the same command goes on from here");
-    }
-    if results.iter().all(Result::is_err) {
-        bail!("every run failed");
-    }
-    Ok(())
+    super::train(jobs, names.collect(), arguments.workers)
 }
 
 /// Best over training and last, of every seed.

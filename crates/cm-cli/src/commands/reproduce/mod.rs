@@ -5,6 +5,14 @@ mod point_maze;
 mod report;
 mod study;
 
+use std::sync::atomic::Ordering;
+
+use anyhow::bail;
+use cm_train::{Job, run_jobs};
+
+use crate::interrupt;
+use crate::progress::Progress;
+
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -24,4 +32,26 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         Experiment::Pointmaze(arguments) => point_maze::run(&arguments),
         Experiment::Antmaze(arguments) => ant_maze::run(&arguments),
     }
+}
+
+/// Trains with progress bars, `workers` at a time or as many as there are processors. A run that fails does not stop the others.
+fn train(jobs: &[Job], names: Vec<String>, workers: Option<usize>) -> anyhow::Result<()> {
+    let progress = Progress::new(names, false);
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let stop = interrupt::listen();
+    let workers = workers.unwrap_or(processors);
+    let results = run_jobs(jobs, workers, stop, |index, event| progress.job(index, &event))?;
+    drop(progress);
+    for (job, result) in jobs.iter().zip(&results) {
+        if let Err(error) = result {
+            eprintln!("{}: {error}", job.folder.display());
+        }
+    }
+    if stop.load(Ordering::Relaxed) {
+        bail!("interrupted; the same command goes on from here");
+    }
+    if results.iter().all(Result::is_err) {
+        bail!("every run failed");
+    }
+    Ok(())
 }

@@ -1,14 +1,11 @@
 //! `cm reproduce pointmaze`: trains every method on the 2-D world and writes Figures 2 and 3.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 
 use anyhow::bail;
-use cm_train::{Job, Method, RunSettings, TaskSettings, run_jobs};
+use cm_train::{Job, Method, RunSettings, TaskSettings};
 
 use super::report;
-use crate::interrupt;
-use crate::progress::Progress;
 
 #[derive(clap::Args)]
 #[command(
@@ -53,23 +50,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let names = jobs
             .iter()
             .map(|job| format!("{} {}", job.settings.method.method().title(), job.settings.seed));
-        let progress = Progress::new(names.collect(), false);
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        let workers = arguments.workers.unwrap_or(processors);
-        let stop = interrupt::listen();
-        let results = run_jobs(&jobs, workers, stop, |index, event| progress.job(index, &event))?;
-        drop(progress);
-        for (job, result) in jobs.iter().zip(&results) {
-            if let Err(error) = result {
-                eprintln!("{}: {error}", job.folder.display());
-            }
-        }
-        if stop.load(Ordering::Relaxed) {
-            bail!("interrupted; the same command goes on from here");
-        }
-        if results.iter().all(Result::is_err) {
-            bail!("every run failed");
-        }
+        super::train(&jobs, names.collect(), arguments.workers)?;
     }
     report::write(&jobs, &out)
 }
