@@ -46,11 +46,12 @@ impl<'a> Rows<'a> {
         if target.is_empty() {
             return;
         }
-        let target = &mut target[at * self.columns..][..now.len() * self.columns];
+        let target = &mut target[at * self.columns..];
         match self.columns {
-            8..16 => self.copy_as(now, next, target, copy_ends::<8>),
-            16..32 => self.copy_as(now, next, target, copy_ends::<16>),
-            32..64 => self.copy_as(now, next, target, copy_ends::<32>),
+            5..=8 => self.copy_as(now, next, target, copy_ends::<4>),
+            9..=16 => self.copy_as(now, next, target, copy_ends::<8>),
+            17..=32 => self.copy_as(now, next, target, copy_ends::<16>),
+            33..=64 => self.copy_as(now, next, target, copy_ends::<32>),
             _ => self.copy_as(now, next, target, <[f32]>::copy_from_slice),
         }
     }
@@ -63,13 +64,17 @@ impl<'a> Rows<'a> {
         target: &mut [f32],
         copy: impl Fn(&mut [f32], &[f32]),
     ) {
+        // What lies beyond is another thread's to write.
+        let end = target.as_ptr_range().end;
         for (at, (target, row)) in target.chunks_exact_mut(self.columns).zip(now).enumerate() {
             if let Some(&row) = next.get(at) {
                 self.prefetch(row);
             }
             let later = target.as_ptr().wrapping_add(AHEAD * self.columns);
-            for line in (0..self.columns).step_by(LINE) {
-                prefetch_to_write(later.wrapping_add(line));
+            if later < end {
+                for line in (0..self.columns).step_by(LINE) {
+                    prefetch_to_write(later.wrapping_add(line));
+                }
             }
             copy(target, &self.numbers[row * self.stride..][..self.columns]);
         }
@@ -85,8 +90,8 @@ impl<'a> Rows<'a> {
         for line in (0..self.columns).step_by(LINE) {
             prefetch(start.wrapping_add(line));
         }
-        // Rows that are no whole number of lines may reach into one more.
-        if !self.stride.is_multiple_of(LINE) {
+        // Rows that neither fill lines nor divide one may reach into one more.
+        if !self.stride.is_multiple_of(LINE) && !LINE.is_multiple_of(self.stride) {
             prefetch(start.wrapping_add(self.columns - 1));
         }
     }

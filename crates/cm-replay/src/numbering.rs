@@ -95,8 +95,8 @@ impl Lookup {
             groups.push(Group { before: total, first });
             total += size as u64;
         }
-        // About four buckets to a group.
-        let shift = (total / (4 * groups.len() as u64).max(1)).max(1).ilog2();
+        // About two buckets to a group: more would need fewer comparisons, but push the data out of the cache.
+        let shift = (total / (2 * groups.len() as u64).max(1)).max(1).ilog2();
         groups.push(Group { before: total, first: 0 });
         let mut group = 0;
         let mut buckets: Vec<u32> = (0..total.div_ceil(1 << shift))

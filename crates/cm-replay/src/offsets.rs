@@ -11,12 +11,13 @@ pub(crate) struct Offsets {
     /// many.
     cumulative: Vec<f64>,
     /// Entry `b` is how many of `cumulative` are at most `b / BUCKETS`.
-    guide: Vec<u32>,
+    guide: Vec<u16>,
 }
 
-const BUCKETS: usize = 4096;
-/// Larger tables would not stay in the cache; the closed form serves instead.
-const LARGEST_TABLE: u64 = 1 << 16;
+/// As many as keep the tables within the first-level cache, beside the data that passes through.
+const BUCKETS: usize = 2048;
+/// Larger tables would not stay in the cache, nor their places in 16 bits; the closed form serves instead.
+const LARGEST_TABLE: u64 = 1 << 15;
 
 impl Offsets {
     pub(crate) fn new(discount: Discount, largest_horizon: u64) -> Self {
@@ -37,7 +38,7 @@ impl Offsets {
         let guide = (0..=BUCKETS)
             .map(|bucket| {
                 let edge = bucket as f64 / BUCKETS as f64;
-                cumulative.partition_point(|&value| value <= edge) as u32
+                cumulative.partition_point(|&value| value <= edge) as u16
             })
             .collect();
         Self { discount, cumulative, guide }
