@@ -1,6 +1,6 @@
 //! The block function Philox 4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3") and its counter layout.
 
-use crate::Stream;
+use crate::{Stream, normal_pair};
 
 /// Odd multipliers of the two halves of the counter.
 const MULTIPLIERS: [u32; 2] = [0xd251_1f53, 0xcd9e_8d57];
@@ -119,6 +119,35 @@ impl Philox {
         words
     }
 
+    /// Fills `out` with standard normal numbers, four from each block of `stream` at `step` from `first_index` on: [`normal_pair`] of its first
+    /// two words, then of its last two.
+    ///
+    /// ```
+    /// use cm_random::{Philox, normal_pair};
+    ///
+    /// let philox = Philox::new(1);
+    /// let mut numbers = [0.0; 6];
+    /// philox.normals(5, 2, 100, &mut numbers);
+    /// let words = philox.block(5, 2, 101);
+    /// assert_eq!((numbers[4], numbers[5]), normal_pair(words[0], words[1]));
+    /// ```
+    #[inline]
+    pub fn normals(&self, step: u64, stream: u32, first_index: u32, out: &mut [f32]) {
+        /// As many as keep the loops over them in vector registers.
+        const BLOCKS: usize = 16;
+        let mut index = first_index;
+        for out in out.chunks_mut(4 * BLOCKS) {
+            let [a, b, c, d] = self.blocks::<BLOCKS>(step, stream, index);
+            let mut numbers = [[0.0; 4]; BLOCKS];
+            for n in 0..BLOCKS {
+                let ((x, y), (z, w)) = (normal_pair(a[n], b[n]), normal_pair(c[n], d[n]));
+                numbers[n] = [x, y, z, w];
+            }
+            out.copy_from_slice(&numbers.as_flattened()[..out.len()]);
+            index = index.wrapping_add(BLOCKS as u32);
+        }
+    }
+
     /// The words of `stream` at `step` one after another, from block 0.
     #[inline]
     pub const fn stream(&self, step: u64, stream: u32) -> Stream {
@@ -148,6 +177,20 @@ mod tests {
         ];
         for (counter, key, expected) in vectors {
             assert_eq!(philox4x32_10(counter, key), expected, "counter {counter:x?} key {key:x?}");
+        }
+    }
+
+    #[test]
+    fn fills_with_the_normal_numbers_of_the_blocks_in_order() {
+        let philox = Philox::new(3);
+        for length in [0, 1, 5, 64, 67, 200] {
+            let mut numbers = vec![0.0; length];
+            philox.normals(9, 4, u32::MAX - 20, &mut numbers);
+            for (at, number) in numbers.iter().enumerate() {
+                let [a, b, c, d] = philox.block(9, 4, (u32::MAX - 20).wrapping_add(at as u32 / 4));
+                let ((x, y), (z, w)) = (normal_pair(a, b), normal_pair(c, d));
+                assert_eq!(*number, [x, y, z, w][at % 4], "{at} of {length}");
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use cm_nn::{Backend, Var};
 use cm_policy::Batch;
-use cm_random::{Philox, normal_pair};
+use cm_random::Philox;
 use cm_replay::{Batch as Buffers, Sampler};
 
 use crate::{Result, RunSettings, Task};
@@ -16,6 +16,8 @@ pub(crate) struct Batches {
     buffers: Buffers,
     philox: Philox,
     noise: f32,
+    /// Standard normal numbers of the batch under way.
+    normals: Vec<f32>,
     stay_at_goal: bool,
 }
 
@@ -26,6 +28,7 @@ impl Batches {
             buffers: Buffers::new(&task.data, settings.batch),
             philox: Philox::new(settings.seed),
             noise: settings.observation_noise,
+            normals: Vec::new(),
             stay_at_goal: settings.stay_at_goal,
             sampler,
         })
@@ -68,18 +71,16 @@ impl Batches {
         }
     }
 
-    /// Block `b` of the stream gives four numbers: of the states first, then of the goals.
+    /// The stream gives the numbers of the states first, then of the goals.
     fn add_noise(&mut self, step: u64) {
         let Buffers { observations, goals, .. } = &mut self.buffers;
-        let numbers = observations.iter_mut().chain(goals);
-        let mut noise = [0.0; 4];
-        for (at, number) in numbers.enumerate() {
-            if at % 4 == 0 {
-                let words = self.philox.block(step, NOISE, (at / 4) as u32);
-                (noise[0], noise[1]) = normal_pair(words[0], words[1]);
-                (noise[2], noise[3]) = normal_pair(words[2], words[3]);
+        self.normals.resize(observations.len() + goals.len(), 0.0);
+        self.philox.normals(step, NOISE, 0, &mut self.normals);
+        let (of_states, of_goals) = self.normals.split_at(observations.len());
+        for (numbers, normals) in [(observations, of_states), (goals, of_goals)] {
+            for (number, normal) in numbers.iter_mut().zip(normals) {
+                *number += self.noise * normal;
             }
-            *number += self.noise * noise[at % 4];
         }
     }
 }

@@ -52,6 +52,15 @@ pub enum Error {
         /// The first key that differs.
         key: String,
     },
+    /// Somebody else trains in the folder of a run.
+    #[error(
+        "{}: another process is training in this folder; wait for it, or choose another name",
+        path.display()
+    )]
+    Busy {
+        /// The folder.
+        path: PathBuf,
+    },
     /// Training diverged.
     #[error("step {step}: {what} is {value}, so training has diverged; {kept}")]
     Diverged {

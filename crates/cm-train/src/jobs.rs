@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use cm_nn::DfdxBackend;
@@ -27,7 +27,7 @@ pub enum JobEvent<'a> {
     Ended(&'a Result<Report>),
 }
 
-/// Does the jobs, `workers` at a time and each on one thread, in their order; workers that are left over help with the others' matrices and episodes. A job that fails does not stop the others; the results are in the jobs' order.
+/// Does the jobs, `workers` at a time and each on one thread, in their order; workers that are left over help with the others' matrices and episodes. A job that fails does not stop the others; the results are in the jobs' order, `None` for a job that `stop` kept from beginning.
 ///
 /// Small networks gain little from a second thread, so runs side by side finish sooner than one after another. No result depends on the number of workers.
 pub fn run_jobs(
@@ -35,12 +35,15 @@ pub fn run_jobs(
     workers: usize,
     stop: &AtomicBool,
     watch: impl Fn(usize, JobEvent<'_>) + Sync,
-) -> Result<Vec<Result<Report>>> {
+) -> Result<Vec<Option<Result<Report>>>> {
     let waiting: Mutex<VecDeque<usize>> = Mutex::new((0..jobs.len()).collect());
     let results: Mutex<Vec<Option<Result<Report>>>> =
         Mutex::new(jobs.iter().map(|_| None).collect());
     let threads = (workers / jobs.len().max(1)).max(1);
-    let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+    let next = || match stop.load(Ordering::Relaxed) {
+        true => None,
+        false => waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front(),
+    };
     std::thread::scope(|scope| {
         let work = || -> Result<()> {
             let pool = pool(threads)?;
@@ -60,8 +63,7 @@ pub fn run_jobs(
             Err(panic) => std::panic::resume_unwind(panic),
         })
     })?;
-    let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Ok(results.into_iter().flatten().collect())
+    Ok(results.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
 fn run(job: &Job, stop: &AtomicBool, watch: impl FnMut(Event)) -> Result<Report> {

@@ -1,5 +1,7 @@
 //! A run's folder.
 
+use std::fs::{File, TryLockError};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use cm_nn::Snapshot;
@@ -69,9 +71,22 @@ impl RunFolder {
         RunSettings::load(&self.settings_file())
     }
 
-    /// Makes the folder for a run of `settings`, or finds the checkpoint to go on from. A folder with a run of other settings is refused.
-    pub(crate) fn claim(&self, settings: &RunSettings) -> Result<Option<Checkpoint>> {
+    /// Makes the folder if there is none, and keeps every other process from training in it until the file returned is dropped.
+    pub(crate) fn lock(&self) -> Result<File> {
         std::fs::create_dir_all(&self.path).map_err(Error::file(&self.path))?;
+        let path = self.path.join(".lock");
+        let file = File::create(&path).map_err(Error::file(&path))?;
+        match file.try_lock() {
+            Ok(()) => Ok(file),
+            Err(TryLockError::WouldBlock) => Err(Error::Busy { path: self.path.clone() }),
+            // Some network drives have no locks: there the user has to take care.
+            Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => Ok(file),
+            Err(TryLockError::Error(source)) => Err(Error::File { path, source }),
+        }
+    }
+
+    /// Writes the settings of the run, or finds the checkpoint to go on from. A folder with a run of other settings is refused.
+    pub(crate) fn claim(&self, settings: &RunSettings) -> Result<Option<Checkpoint>> {
         let file = self.settings_file();
         if file.exists() {
             let found = RunSettings::load(&file)?;

@@ -1,5 +1,6 @@
 //! The loop: sample, step, record, evaluate, checkpoint.
 
+use std::fs::File;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -84,7 +85,8 @@ pub fn train<B: Backend + 'static>(
     settings.check()?;
     let mut run = Run::open(backend, settings, task, folder)?;
     watch(Event::Started { step: run.step, steps: settings.steps });
-    if run.step == 0 && run.evaluates() {
+    let evaluated = run.evaluations.length() > 0;
+    if run.step == 0 && run.evaluates() && !evaluated && !stop.load(Ordering::Relaxed) {
         run.evaluate(&mut watch)?;
     }
     while run.step < settings.steps && !stop.load(Ordering::Relaxed) {
@@ -113,6 +115,8 @@ struct Run<'a, B: Backend> {
     /// The step of the checkpoint on disk.
     checkpointed: Option<u64>,
     timings: Timings,
+    /// Held as long as the run is under way.
+    _lock: File,
 }
 
 impl<'a, B: Backend + 'static> Run<'a, B> {
@@ -124,6 +128,7 @@ impl<'a, B: Backend + 'static> Run<'a, B> {
     ) -> Result<Self> {
         let learner = settings.method.learner(backend, settings.seed, &task.dimensions)?;
         let batches = Batches::new(settings, task)?;
+        let lock = folder.lock()?;
         let checkpoint = folder.claim(settings)?;
         let (mut step, mut best, mut lengths) = (0, None, [0; 3]);
         let checkpointed = checkpoint.as_ref().map(|checkpoint| checkpoint.step);
@@ -147,6 +152,7 @@ impl<'a, B: Backend + 'static> Run<'a, B> {
             best,
             checkpointed,
             timings: Timings::default(),
+            _lock: lock,
         })
     }
 

@@ -101,7 +101,8 @@ fn runs_side_by_side_are_the_runs_one_by_one() {
     broken.settings.goals.gamma = 2.0;
     let jobs = [job("a", 1), broken, job("b", 2)];
     let results = run_jobs(&jobs, 3, &AtomicBool::new(false), |_, _| {}).unwrap();
-    assert!(results[0].is_ok() && results[1].is_err() && results[2].is_ok());
+    let succeeded: Vec<_> = results.iter().flatten().map(Result::is_ok).collect();
+    assert_eq!(succeeded, [true, false, true]);
     run(&jobs[2].settings, &scratch.path().join("alone"), None).unwrap();
     assert!(contents(&scratch.path().join("b")) == contents(&scratch.path().join("alone")));
     assert!(contents(&scratch.path().join("a")) != contents(&scratch.path().join("b")));
@@ -195,4 +196,46 @@ fn a_stop_before_the_first_step_leaves_a_checkpoint_of_step_0() {
     assert_eq!((report.step, report.finished), (0, false));
     assert_eq!(Checkpoint::load(&folder.checkpoint_file()).unwrap().step, 0);
     assert!(events.get() > 0);
+}
+
+#[test]
+fn a_stop_during_the_first_evaluation_does_not_repeat_it() {
+    let scratch = tempfile::tempdir().unwrap();
+    let settings = small(Method::Gcbc);
+    let task = settings.task.open().unwrap();
+    let folder = RunFolder::new(scratch.path().join("stopped"));
+    let stop = AtomicBool::new(false);
+    let watch = |event| {
+        if let Event::Evaluated { .. } = event {
+            stop.store(true, Ordering::Relaxed);
+        }
+    };
+    let report = train(&DfdxBackend::new(0), &settings, &task, &folder, &stop, watch).unwrap();
+    assert_eq!(report.step, 0);
+    run(&settings, folder.path(), None).unwrap();
+    run(&settings, &scratch.path().join("straight"), None).unwrap();
+    assert!(contents(folder.path()) == contents(&scratch.path().join("straight")));
+}
+
+#[test]
+fn a_stop_keeps_the_jobs_after_it_from_beginning() {
+    let scratch = tempfile::tempdir().unwrap();
+    let job = |name: &str| Job { folder: scratch.path().join(name), settings: small(Method::Gcbc) };
+    let jobs = [job("a"), job("b")];
+    let stop = AtomicBool::new(false);
+    let results = run_jobs(&jobs, 1, &stop, |_, _| stop.store(true, Ordering::Relaxed)).unwrap();
+    assert!(results[0].is_some() && results[1].is_none());
+    assert!(!jobs[1].folder.exists());
+}
+
+#[test]
+fn two_processes_cannot_train_in_one_folder() {
+    let scratch = tempfile::tempdir().unwrap();
+    let lock = std::fs::File::create(scratch.path().join(".lock")).unwrap();
+    lock.lock().unwrap();
+    let settings = small(Method::Gcbc);
+    let message = run(&settings, scratch.path(), None).unwrap_err().to_string();
+    assert!(message.contains("another process is training"), "{message}");
+    drop(lock);
+    run(&settings, scratch.path(), None).unwrap();
 }

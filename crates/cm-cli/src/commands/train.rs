@@ -75,6 +75,8 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let results = run_jobs(&jobs, workers, stop, |index, event| progress.job(index, &event))?;
     let mut reports = Vec::new();
     for (job, result) in jobs.iter().zip(results) {
+        // Interrupted before its turn.
+        let Some(result) = result else { continue };
         reports.push((job, result.with_context(|| job.folder.display().to_string())?));
     }
     if arguments.json {

@@ -2,7 +2,7 @@
 
 use std::f32::consts::FRAC_2_PI;
 
-use super::math::{exp, sigmoid, softplus, tanh};
+use super::math::{exp, sigmoid, silu_gate, softplus, tanh};
 use super::{DfdxBackend, Matrix, parallel};
 use crate::{Activation, Map, Result};
 
@@ -103,12 +103,12 @@ pub(super) fn relu(x: f32) -> f32 {
 
 #[inline(always)]
 pub(super) fn silu(x: f32) -> f32 {
-    x * sigmoid(x)
+    x * silu_gate(x)
 }
 
 #[inline(always)]
 fn silu_slope(x: f32) -> f32 {
-    let s = sigmoid(x);
+    let s = silu_gate(x);
     s * (1.0 + x * (1.0 - s))
 }
 

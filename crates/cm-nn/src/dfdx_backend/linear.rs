@@ -1,7 +1,7 @@
 //! `f(x w + b)` in one operation.
 
 use super::elementwise::{activation_gradient, apply, relu, silu};
-use super::math::{sigmoid, tanh};
+use super::math::{silu_gate, tanh, without_tiny};
 use super::memory::Buffer;
 use super::parallel::vectorised;
 use super::product::{Factor, product};
@@ -95,7 +95,7 @@ fn slope(activation: Activation, dy: &mut [f32], y: &[f32], kept: Option<&[f32]>
 }
 
 vectorised! {
-    /// `s = sigmoid(z + b)` and `y = (z + b) s`, in the place of `z`.
+    /// `s = silu_gate(z + b)` and `y = (z + b) s`, in the place of `z`.
     fn silu_rows(z: &mut [f32], sigmoids: &mut [f32], b: Option<&[f32]>) {
         let Some(b) = b else {
             return z.iter_mut().zip(sigmoids).for_each(|(z, s)| silu_at(z, s, 0.0));
@@ -109,7 +109,7 @@ vectorised! {
 #[inline(always)]
 fn silu_at(z: &mut f32, s: &mut f32, b: f32) {
     let x = *z + b;
-    *s = sigmoid(x);
+    *s = silu_gate(x);
     *z = x * *s;
 }
 
@@ -117,7 +117,7 @@ vectorised! {
     /// With `y = z s`: `dz = dy (s + y (1 - s))`.
     fn silu_slope(dy: &mut [f32], y: &[f32], sigmoids: &[f32]) {
         for ((dy, y), s) in dy.iter_mut().zip(y).zip(sigmoids) {
-            *dy *= s + y * (1.0 - s);
+            *dy = without_tiny(*dy * (s + y * (1.0 - s)));
         }
     }
 }

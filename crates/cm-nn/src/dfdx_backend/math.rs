@@ -25,13 +25,21 @@ pub(super) fn exp(x: f32) -> f32 {
     p * power_of_two(half) * power_of_two(n - half)
 }
 
-/// `exp(x)` of a softmax or of a sum of exponentials whose largest is 1: 0 below -60, where it is less than 1e-26 and no `f32` sum of such terms can tell.
+/// `x`, or 0 if it is closer to 0 than 1e-30.
 ///
-/// Logits that far apart are common late in contrastive learning. Their exponentials and what they are multiplied by would be subnormal numbers, which
-/// processors work on many times more slowly than on others.
+/// Gradients that pass through saturated units shrink through the subnormal numbers on their way to 0, and processors work on those many times
+/// more slowly than on others: without this, late in contrastive learning, they take half of the time.
+#[inline(always)]
+pub(super) fn without_tiny(x: f32) -> f32 {
+    if x.abs() < 1e-30 { 0.0 } else { x }
+}
+
+/// `exp(x)` of a softmax or of a sum of exponentials whose largest is 1: 0 below -40, where it is less than 1e-17 and no `f32` sum of such terms can tell.
+///
+/// Logits that far apart are common late in contrastive learning; their exponentials, too, would lead to subnormal numbers.
 #[inline(always)]
 pub(super) fn softmax_exp(x: f32) -> f32 {
-    if x < -60.0 { 0.0 } else { exp(x) }
+    if x < -40.0 { 0.0 } else { exp(x) }
 }
 
 #[inline(always)]
@@ -52,6 +60,12 @@ fn log1p_unit(e: f32) -> f32 {
 #[inline(always)]
 pub(super) fn sigmoid(x: f32) -> f32 {
     1.0 / (1.0 + exp(-x))
+}
+
+/// What SiLU multiplies its input by: the sigmoid, or 0 below -60, where the product is closer to 0 than 1e-24.
+#[inline(always)]
+pub(super) fn silu_gate(x: f32) -> f32 {
+    if x < -60.0 { 0.0 } else { sigmoid(x) }
 }
 
 /// `ln(1 + exp(x))`.
@@ -150,10 +164,20 @@ mod tests {
 
     #[test]
     fn softmax_terms_are_exponentials_or_nothing() {
-        assert_eq!(softmax_exp(-59.0), exp(-59.0));
-        assert_eq!([softmax_exp(-61.0), softmax_exp(f32::NEG_INFINITY)], [0.0; 2]);
+        assert_eq!(softmax_exp(-39.0), exp(-39.0));
+        assert_eq!([softmax_exp(-41.0), softmax_exp(f32::NEG_INFINITY)], [0.0; 2]);
         assert_eq!(softmax_exp(0.0), 1.0);
         assert!(softmax_exp(f32::NAN).is_nan());
+    }
+
+    #[test]
+    fn tiny_numbers_are_nothing() {
+        assert_eq!([1e-29, -1e-29, 0.0].map(without_tiny), [1e-29, -1e-29, 0.0]);
+        assert_eq!([1e-31, -1e-31, 1e-40].map(without_tiny), [0.0; 3]);
+        assert!(without_tiny(f32::NAN).is_nan());
+        assert_eq!(silu_gate(-59.0), sigmoid(-59.0));
+        assert_eq!(silu_gate(-61.0), 0.0);
+        assert!(silu_gate(f32::NAN).is_nan());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use rayon::prelude::*;
 
+use super::math::without_tiny;
 use super::parallel::vectorised;
 use super::{Cell, DfdxBackend, Matrix, parallel, reduce};
 use crate::AdamSettings;
@@ -73,9 +74,9 @@ impl Rule {
 vectorised! {
     fn adam_chunk(rule: &Rule, p: &mut [f32], m: &mut [f32], v: &mut [f32], g: &[f32]) {
         for (((p, m), v), g) in p.iter_mut().zip(m).zip(v).zip(g) {
-            let g = rule.scale * g;
-            *m = rule.beta1 * *m + (1.0 - rule.beta1) * g;
-            *v = rule.beta2 * *v + (1.0 - rule.beta2) * g * g;
+            let g = squarable(rule.scale * g);
+            *m = without_tiny(rule.beta1 * *m + (1.0 - rule.beta1) * g);
+            *v = without_tiny(rule.beta2 * *v + (1.0 - rule.beta2) * g * g);
             *p -= rule.rate * *m / (v.sqrt() * rule.root + rule.epsilon);
         }
     }
@@ -83,8 +84,14 @@ vectorised! {
 
 vectorised! {
     fn sum_of_squares(x: &[f32]) -> f32 {
-        reduce::sum_of(x, |x| x * x)
+        reduce::sum_of(x, |x| squarable(x) * squarable(x))
     }
+}
+
+/// A gradient, or 0 if its square would be closer to 0 than [`without_tiny`] leaves anything.
+#[inline(always)]
+fn squarable(g: f32) -> f32 {
+    if g.abs() < 1e-15 { 0.0 } else { g }
 }
 
 pub(super) fn sgd(learning_rate: f32, cells: &[Cell], gradients: &[Matrix]) {

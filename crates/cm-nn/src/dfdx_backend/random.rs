@@ -1,6 +1,6 @@
 //! Draws from Philox, addressed by seed, step and stream.
 
-use cm_random::{Philox, normal_pair, unit_f32};
+use cm_random::unit_f32;
 
 use super::math::exp;
 use super::parallel::vectorised;
@@ -20,30 +20,15 @@ pub(super) fn draw(
         let first = (start / 4) as u32;
         match distribution {
             Distribution::Uniform => {
-                fill(chunk, philox, step, stream, first, |words| words.map(unit_f32))
+                for (four, index) in chunk.chunks_mut(4).zip(first..) {
+                    let words = philox.block(step, stream, index);
+                    four.copy_from_slice(&words.map(unit_f32)[..four.len()]);
+                }
             }
-            Distribution::Normal => fill(chunk, philox, step, stream, first, |words| {
-                let ((x, y), (z, w)) =
-                    (normal_pair(words[0], words[1]), normal_pair(words[2], words[3]));
-                [x, y, z, w]
-            }),
+            Distribution::Normal => philox.normals(step, stream, first, chunk),
         }
     });
     backend.constant(shape, values)
-}
-
-/// Consecutive blocks of the stream from `first` on, four numbers from each.
-fn fill(
-    out: &mut [f32],
-    philox: Philox,
-    step: u64,
-    stream: u32,
-    first: u32,
-    numbers: impl Fn([u32; 4]) -> [f32; 4],
-) {
-    for (four, index) in out.chunks_mut(4).zip(first..) {
-        four.copy_from_slice(&numbers(philox.block(step, stream, index))[..four.len()]);
-    }
 }
 
 pub(super) fn categorical(backend: &DfdxBackend, logits: &Matrix, stream: u32) -> Matrix {

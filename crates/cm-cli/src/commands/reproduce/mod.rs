@@ -43,14 +43,14 @@ fn train(jobs: &[Job], names: Vec<String>, workers: Option<usize>) -> anyhow::Re
     let results = run_jobs(jobs, workers, stop, |index, event| progress.job(index, &event))?;
     drop(progress);
     for (job, result) in jobs.iter().zip(&results) {
-        if let Err(error) = result {
+        if let Some(Err(error)) = result {
             eprintln!("{}: {error}", job.folder.display());
         }
     }
     if stop.load(Ordering::Relaxed) {
         bail!("interrupted; the same command goes on from here");
     }
-    if results.iter().all(Result::is_err) {
+    if results.iter().flatten().all(Result::is_err) {
         bail!("every run failed");
     }
     Ok(())
