@@ -13,11 +13,17 @@ pub(crate) fn gather(data: &Dataset, batch: &mut BatchMut, now: Range<usize>, ne
     let (observations, actions) = (Rows::of(data.observations()), Rows::of(data.actions()));
     let (steps, next_steps) = (&batch.steps[now.clone()], &batch.steps[next.clone()]);
     let (goals, next_goals) = (&batch.goal_steps[now.clone()], &batch.goal_steps[next]);
-    observations.copy(steps, next_steps, batch.observations, now.start);
-    observations.without_first().copy(steps, next_steps, batch.next_observations, now.start);
-    actions.copy(steps, next_steps, batch.actions, now.start);
-    observations.copy(goals, next_goals, batch.goals, now.start);
-    actions.copy(goals, next_goals, batch.goal_actions, now.start);
+    let pair = [&mut *batch.observations, &mut *batch.next_observations];
+    if pair.iter().all(|target| !target.is_empty()) {
+        observations.copy(steps, next_steps, pair, now.start);
+    } else {
+        let [first, second] = pair;
+        observations.copy(steps, next_steps, [first], now.start);
+        observations.without_first().copy(steps, next_steps, [second], now.start);
+    }
+    actions.copy(steps, next_steps, [&mut *batch.actions], now.start);
+    observations.copy(goals, next_goals, [&mut *batch.goals], now.start);
+    actions.copy(goals, next_goals, [&mut *batch.goal_actions], now.start);
 }
 
 /// A matrix as a plain slice.
@@ -39,60 +45,70 @@ impl<'a> Rows<'a> {
         Self { numbers: &self.numbers[self.stride..], ..self }
     }
 
-    /// Copies the rows `now` one after another into `target` from row `at` on, calling the rows `next` meanwhile; does nothing if
-    /// `target` is empty.
+    /// Copies the rows `now` one after another into the first target from row `at` on, the rows after them into the second and so on, calling
+    /// those of `next` meanwhile; does nothing if the targets are empty.
     #[inline(always)]
-    fn copy(self, now: &[usize], next: &[usize], target: &mut [f32], at: usize) {
-        if target.is_empty() {
-            return;
-        }
-        let target = &mut target[at * self.columns..];
-        match self.columns {
-            5..=8 => self.copy_as(now, next, target, copy_ends::<4>),
-            9..=16 => self.copy_as(now, next, target, copy_ends::<8>),
-            17..=32 => self.copy_as(now, next, target, copy_ends::<16>),
-            33..=64 => self.copy_as(now, next, target, copy_ends::<32>),
-            _ => self.copy_as(now, next, target, <[f32]>::copy_from_slice),
-        }
-    }
-
-    #[inline(always)]
-    fn copy_as(
+    fn copy<const K: usize>(
         self,
         now: &[usize],
         next: &[usize],
-        target: &mut [f32],
-        copy: impl Fn(&mut [f32], &[f32]),
+        targets: [&mut [f32]; K],
+        at: usize,
     ) {
-        // What lies beyond is another thread's to write.
-        let end = target.as_ptr_range().end;
-        for (at, (target, row)) in target.chunks_exact_mut(self.columns).zip(now).enumerate() {
-            if let Some(&row) = next.get(at) {
-                self.prefetch(row);
-            }
-            let later = target.as_ptr().wrapping_add(AHEAD * self.columns);
-            if later < end {
-                for line in (0..self.columns).step_by(LINE) {
-                    prefetch_to_write(later.wrapping_add(line));
-                }
-            }
-            copy(target, &self.numbers[row * self.stride..][..self.columns]);
+        if targets.iter().any(|target| target.is_empty()) {
+            return;
         }
-        for &row in next.get(now.len()..).unwrap_or_default() {
-            self.prefetch(row);
+        let targets = targets.map(|target| &mut target[at * self.columns..]);
+        match self.columns {
+            5..=8 => self.copy_as(now, next, targets, copy_ends::<4>),
+            9..=16 => self.copy_as(now, next, targets, copy_ends::<8>),
+            17..=32 => self.copy_as(now, next, targets, copy_ends::<16>),
+            33..=64 => self.copy_as(now, next, targets, copy_ends::<32>),
+            _ => self.copy_as(now, next, targets, <[f32]>::copy_from_slice),
         }
     }
 
-    /// Asks the processor to bring a row into its cache while it does something else.
     #[inline(always)]
-    fn prefetch(&self, row: usize) {
+    fn copy_as<const K: usize>(
+        self,
+        now: &[usize],
+        next: &[usize],
+        mut targets: [&mut [f32]; K],
+        copy: impl Fn(&mut [f32], &[f32]),
+    ) {
+        let Self { numbers, columns, stride } = self;
+        for (at, &row) in now.iter().enumerate() {
+            if let Some(&row) = next.get(at) {
+                self.prefetch::<K>(row);
+            }
+            let source = &numbers[row * stride..][..(K - 1) * stride + columns];
+            for (k, target) in targets.iter_mut().enumerate() {
+                let rest = &mut target[at * columns..];
+                // What lies beyond the target is another thread's to write.
+                if rest.len() > AHEAD * columns {
+                    for line in (0..columns).step_by(LINE) {
+                        prefetch_to_write(rest.as_ptr().wrapping_add(AHEAD * columns + line));
+                    }
+                }
+                copy(&mut rest[..columns], &source[k * stride..][..columns]);
+            }
+        }
+        for &row in next.get(now.len()..).unwrap_or_default() {
+            self.prefetch::<K>(row);
+        }
+    }
+
+    /// Asks the processor to bring `K` rows into its cache while it does something else.
+    #[inline(always)]
+    fn prefetch<const K: usize>(&self, row: usize) {
         let start = self.numbers.as_ptr().wrapping_add(row * self.stride);
-        for line in (0..self.columns).step_by(LINE) {
+        let length = (K - 1) * self.stride + self.columns;
+        for line in (0..length).step_by(LINE) {
             prefetch(start.wrapping_add(line));
         }
         // Rows that neither fill lines nor divide one may reach into one more.
         if !self.stride.is_multiple_of(LINE) && !LINE.is_multiple_of(self.stride) {
-            prefetch(start.wrapping_add(self.columns - 1));
+            prefetch(start.wrapping_add(length - 1));
         }
     }
 }
