@@ -222,8 +222,7 @@ impl<B: Backend> Learner<B> for Cmd1<B> {
             self.group.differentiate(|| self.contrastive_loss(batch))?;
         let (policy_loss, mut policy) =
             self.actor.group().differentiate(|| self.policy_loss(batch, &mut metrics))?;
-        self.group.apply(&mut quasimetric)?;
-        self.actor.group().apply(&mut policy)?;
+        self.actor.apply(&mut policy, &mut [(&self.group, &mut quasimetric)])?;
         self.backend.advance()?;
         metrics.extend([("contrastive_loss", contrastive_loss), ("policy_loss", policy_loss)]);
         Ok(metrics)
