@@ -285,11 +285,9 @@ impl<B: Backend> Learner<B> for Iql<B> {
             self.critic_group.differentiate(|| self.critic_loss(batch))?;
         let (policy_loss, mut policy_gradients) =
             self.actor.group().differentiate(|| self.policy_loss(batch, &mut metrics))?;
-        let others = &mut [
-            (&self.value_group, &mut value_gradients),
-            (&self.critic_group, &mut critic_gradients),
-        ];
-        self.actor.apply(&mut policy_gradients, others)?;
+        self.value_group.apply(&mut value_gradients)?;
+        self.critic_group.apply(&mut critic_gradients)?;
+        self.actor.group().apply(&mut policy_gradients)?;
         self.target_update.step()?;
         self.value_group.parameters().backend().advance()?;
         let losses = [

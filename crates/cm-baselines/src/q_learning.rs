@@ -84,7 +84,6 @@ impl QLearningSettings {
             actor: ActorSettings {
                 policy: PolicySettings { network, ..Default::default() },
                 adam,
-                joint_clip: None,
                 extraction: Extraction::DistanceMinimisation { bc_coef: 0.0 },
                 behaviour_cloning: BehaviourCloning::Mse,
                 mixup: None,
@@ -241,8 +240,8 @@ impl<B: Backend> Learner<B> for QLearning<B> {
             self.critic_group.differentiate(|| self.critic_loss(batch))?;
         let (policy_loss, mut policy_gradients) =
             self.actor.group().differentiate(|| self.policy_loss(batch, &mut metrics))?;
-        let others = &mut [(&self.critic_group, &mut critic_gradients)];
-        self.actor.apply(&mut policy_gradients, others)?;
+        self.critic_group.apply(&mut critic_gradients)?;
+        self.actor.group().apply(&mut policy_gradients)?;
         self.target_update.step()?;
         self.critic_group.parameters().backend().advance()?;
         metrics.extend([("critic_loss", critic_loss), ("policy_loss", policy_loss)]);

@@ -179,7 +179,6 @@ impl QrlSettings {
             actor: ActorSettings {
                 policy: PolicySettings { network: network(4), ..Default::default() },
                 adam: adam(3e-5),
-                joint_clip: None,
                 extraction: Extraction::DistanceMinimisation { bc_coef: 0.05 / 1.05 },
                 behaviour_cloning: BehaviourCloning::Mle,
                 mixup: None,
@@ -368,9 +367,9 @@ impl<B: Backend> Learner<B> for Qrl<B> {
             gradients(backend, &critic, || self.critic_loss(batch, &mut critic_metrics))?;
         let (policy_loss, mut policy_gradients) =
             self.actor.group().differentiate(|| self.policy_loss(batch, &mut metrics))?;
+        self.critic_group.apply(&mut critic_gradients)?;
         self.dual_group.apply(&mut critic_gradients)?;
-        let others = &mut [(&self.critic_group, &mut critic_gradients)];
-        self.actor.apply(&mut policy_gradients, others)?;
+        self.actor.group().apply(&mut policy_gradients)?;
         backend.advance()?;
         metrics.extend(critic_metrics);
         metrics.extend([("critic_loss", critic_loss), ("policy_loss", policy_loss)]);

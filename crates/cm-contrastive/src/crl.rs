@@ -120,7 +120,8 @@ impl<B: Backend> Learner<B> for Crl<B> {
             self.critic_group.differentiate(|| self.contrastive_loss(batch))?;
         let (policy_loss, mut policy) =
             self.actor.group().differentiate(|| self.policy_loss(batch, &mut metrics))?;
-        self.actor.apply(&mut policy, &mut [(&self.critic_group, &mut critic)])?;
+        self.critic_group.apply(&mut critic)?;
+        self.actor.group().apply(&mut policy)?;
         self.backend.advance()?;
         metrics.extend([("contrastive_loss", contrastive_loss), ("policy_loss", policy_loss)]);
         Ok(metrics)

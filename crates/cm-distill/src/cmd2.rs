@@ -240,17 +240,17 @@ impl<B: Backend> Learner<B> for Cmd2<B> {
         let (contrastive_loss, mut critic) =
             self.critic_group.differentiate(|| self.contrastive_loss(batch))?;
         let distilled = [Some(&self.quasimetric_group), self.dual_group.as_ref()];
-        let wanted = distilled.into_iter().flatten().map(Group::parameters).collect::<Vec<_>>();
+        let distilled = distilled.into_iter().flatten().collect::<Vec<_>>();
+        let wanted = distilled.iter().map(|group| group.parameters()).collect::<Vec<_>>();
         let (distillation_loss, mut distillation) =
             gradients(&self.backend, &wanted, || self.distillation_loss(batch, &mut metrics))?;
         let (policy_loss, mut policy) =
             self.actor.group().differentiate(|| self.policy_loss(batch, &mut metrics))?;
-        if let Some(dual) = &self.dual_group {
-            dual.apply(&mut distillation)?;
+        self.critic_group.apply(&mut critic)?;
+        for group in distilled {
+            group.apply(&mut distillation)?;
         }
-        let others =
-            &mut [(&self.critic_group, &mut critic), (&self.quasimetric_group, &mut distillation)];
-        self.actor.apply(&mut policy, others)?;
+        self.actor.group().apply(&mut policy)?;
         self.backend.advance()?;
         metrics.extend([
             ("contrastive_loss", contrastive_loss),

@@ -186,9 +186,6 @@ pub trait Backend: Clone + 'static {
         gradients: &[Self::Tensor],
     ) -> Result<()>;
 
-    /// The gradients scaled by `min(1, length / |all of them|)`.
-    fn clip(&self, length: f32, gradients: Vec<Self::Tensor>) -> Result<Vec<Self::Tensor>>;
-
     /// `p` becomes `p - lr g` for every cell.
     fn sgd(
         &self,

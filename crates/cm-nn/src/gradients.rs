@@ -52,38 +52,6 @@ impl<B: Backend> Gradients<B> {
         found.map(|(_, tensor)| Var::wrap(&self.backend, tensor.clone()))
     }
 
-    /// Scales all gradients of `parts` by one number, so that the length of all of them together is at most `length`.
-    ///
-    /// ```
-    /// use cm_nn::{DfdxBackend, Gradients, Initialiser, Parameters, gradients};
-    ///
-    /// let backend = DfdxBackend::new(0);
-    /// let [mut of_x, mut of_y] = [Parameters::new(&backend, 0), Parameters::new(&backend, 0)];
-    /// let x = of_x.create("x", [1, 1], Initialiser::Constant(1.5))?;
-    /// let y = of_y.create("y", [1, 1], Initialiser::Constant(2.0))?;
-    /// let (_, mut of_x) = gradients(&backend, &[&of_x], || x.value()?.square())?;
-    /// let (_, mut of_y) = gradients(&backend, &[&of_y], || y.value()?.square())?;
-    /// Gradients::clip([&mut of_x, &mut of_y], 1.0)?; // from (3, 4)
-    /// assert!((of_x.get(&x).unwrap().item()? - 0.6).abs() < 1e-6);
-    /// assert!((of_y.get(&y).unwrap().item()? - 0.8).abs() < 1e-6);
-    /// # Ok::<(), cm_nn::Error>(())
-    /// ```
-    pub fn clip<'a>(parts: impl IntoIterator<Item = &'a mut Self>, length: f32) -> Result<()>
-    where
-        B: 'a,
-    {
-        let parts: Vec<_> = parts.into_iter().collect();
-        let Some(backend) = parts.first().map(|part| part.backend.clone()) else { return Ok(()) };
-        let all = parts.iter().flat_map(|part| &part.by_parameter);
-        let mut clipped = backend.clip(length, all.map(|(_, tensor)| tensor.clone()).collect())?;
-        for (_, tensor) in parts.into_iter().flat_map(|part| &mut part.by_parameter).rev() {
-            if let Some(scaled) = clipped.pop() {
-                *tensor = scaled;
-            }
-        }
-        Ok(())
-    }
-
     /// Takes out the gradients of `parameters`, in their order.
     pub(crate) fn take(&mut self, parameters: &Parameters<B>) -> Result<Vec<B::Tensor>> {
         let positions = parameters.iter().map(|parameter| {

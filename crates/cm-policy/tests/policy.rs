@@ -1,13 +1,10 @@
 //! Densities, extraction losses and goals against closed forms.
 
 use cm_nn::testing::Exact;
-use cm_nn::{
-    AdamSettings, DfdxBackend, Initialiser, MlpSettings, Over, Parameter, Parameters, Var,
-    gradients,
-};
+use cm_nn::{DfdxBackend, MlpSettings, Over, Parameters, Var, gradients};
 use cm_policy::{
-    Actor, ActorSettings, Batch, BehaviourCloning, Dimensions, Extraction, GcbcSettings, Group,
-    Metrics, Mixup, Policy, PolicyGoals, PolicyKind, PolicySettings,
+    Actor, ActorSettings, Batch, BehaviourCloning, Dimensions, Extraction, GcbcSettings, Metrics,
+    Mixup, Policy, PolicyGoals, PolicyKind, PolicySettings,
 };
 
 type B = DfdxBackend;
@@ -315,47 +312,6 @@ fn goals_are_own_rolled_or_permuted() -> cm_nn::Result<()> {
     Ok(())
 }
 
-/// Two sets cut together and moved by an Adam each are one set cut and moved by one Adam.
-#[test]
-fn a_joint_clip_counts_the_gradients_of_all_groups() -> cm_nn::Result<()> {
-    let backend = B::new(0);
-    let critic = |parameters: &mut Parameters<B>| {
-        parameters.create("critic", [3, 4], Initialiser::Constant(50.0))
-    };
-    let critic_loss = |critic: &Parameter<B>| critic.value()?.square()?.sum(Over::All);
-    let adam = AdamSettings { epsilon: 1.0, learning_rate: 0.1, ..Default::default() };
-    let settings = ActorSettings { adam, ..ActorSettings::plane() };
-    let mut moved = Vec::new();
-    for joint_clip in [Some(1.0), None] {
-        let settings = ActorSettings { joint_clip, ..settings.clone() };
-        let actor = Actor::new(&backend, 0, &settings, &dimensions())?;
-        let mut parameters = Parameters::new(&backend, 0);
-        let critic = critic(&mut parameters)?;
-        let group = Group::adam("critic", parameters, adam)?;
-        let batch = batch(&backend);
-        let (_, mut of_critic) = group.differentiate(|| critic_loss(&critic))?;
-        let (_, mut of_policy) =
-            actor.group().differentiate(|| actor.behaviour_cloning(&batch)?.mean(Over::All))?;
-        let lengths = [(group.parameters(), &of_critic), (actor.group().parameters(), &of_policy)]
-            .map(|(parameters, gradients)| {
-                let squares = parameters.iter().filter_map(|parameter| gradients.get(parameter));
-                let squares = squares.map(|g| g.square()?.sum(Over::All)?.item());
-                squares.sum::<cm_nn::Result<f32>>()
-            });
-        let length = lengths.into_iter().sum::<cm_nn::Result<f32>>()?.sqrt();
-        actor.apply(&mut of_policy, &mut [(&group, &mut of_critic)])?;
-        // Adam's first step: the learning rate times g / (|g| + epsilon).
-        let scale = joint_clip.map_or(1.0, |clip| clip / length);
-        let g = 100.0 * scale;
-        let expected = 50.0 - 0.1 * g / (g + 1.0);
-        let found = critic.to_vec()?;
-        assert!(found.iter().all(|x| (x - expected).abs() < 1e-4), "{found:?} {expected}");
-        moved.push(found[0]);
-    }
-    assert!(moved[0] > moved[1] + 0.01);
-    Ok(())
-}
-
 #[test]
 fn settings_are_checked_and_unknown_keys_refused() {
     let read = |json: &str| serde_json::from_str::<ActorSettings>(json);
@@ -375,8 +331,7 @@ fn settings_are_checked_and_unknown_keys_refused() {
         let text = serde_json::to_string(&preset).unwrap();
         assert_eq!(serde_json::from_str::<GcbcSettings>(&text).unwrap(), preset);
     }
-    let refused: [(&str, fn(&mut ActorSettings)); 7] = [
-        ("joint_clip", |s| s.joint_clip = Some(0.0)),
+    let refused: [(&str, fn(&mut ActorSettings)); 6] = [
         ("bc_coef", |s| s.extraction = Extraction::DistanceMinimisation { bc_coef: 1.5 }),
         ("temperature", |s| s.extraction = Extraction::AdvantageWeighted { temperature: 0.0 }),
         ("bandwidth", |s| s.mixup = Some(Mixup { bandwidth: -1.0 })),

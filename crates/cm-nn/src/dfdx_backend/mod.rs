@@ -261,13 +261,6 @@ impl Backend for DfdxBackend {
         Ok(())
     }
 
-    fn clip(&self, length: f32, gradients: Vec<Matrix>) -> Result<Vec<Matrix>> {
-        match optimise::clip_scale(length, &gradients) {
-            1.0 => Ok(gradients),
-            scale => gradients.iter().map(|gradient| self.affine(gradient, scale, 0.0)).collect(),
-        }
-    }
-
     fn sgd(&self, learning_rate: f32, cells: &[Cell], gradients: &[Matrix]) -> Result<()> {
         optimise::sgd(learning_rate, cells, gradients);
         Ok(())

@@ -38,7 +38,7 @@ pub(super) fn adam(
 }
 
 /// `min(1, clip / norm)` with the Euclidean norm of all gradients together.
-pub(super) fn clip_scale(clip: f32, gradients: &[Matrix]) -> f32 {
+fn clip_scale(clip: f32, gradients: &[Matrix]) -> f32 {
     let squares = gradients.iter().map(|gradient| {
         let chunks = gradient.values.par_chunks(parallel::CHUNK);
         chunks.map(sum_of_squares).collect::<Vec<_>>().into_iter().map(f64::from).sum::<f64>()

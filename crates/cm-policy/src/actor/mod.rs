@@ -3,7 +3,7 @@
 mod mixup;
 mod settings;
 
-use cm_nn::{Backend, Gradients, Over, Parameters, Var};
+use cm_nn::{Backend, Over, Parameters, Var};
 
 pub use settings::{ActorSettings, BehaviourCloning, Extraction, Mixup, PolicyGoals};
 
@@ -44,7 +44,7 @@ const SIZE_EPSILON: f32 = 1e-6;
 /// let (loss, mut gradients) = actor.group().differentiate(|| {
 ///     actor.loss(&batch, &batch.goal, distance, &mut metrics)
 /// })?;
-/// actor.apply(&mut gradients, &mut [])?;
+/// actor.group().apply(&mut gradients)?;
 /// assert!(loss.item()?.is_finite());
 /// # Ok::<(), cm_policy::Error>(())
 /// ```
@@ -77,22 +77,6 @@ impl<B: Backend> Actor<B> {
     /// Its parameters and what moves them.
     pub fn group(&self) -> &Group<B> {
         &self.group
-    }
-
-    /// Moves the policy by its gradients, and the groups it learns from by theirs, all cut together if [`ActorSettings::joint_clip`] says so.
-    pub fn apply(
-        &self,
-        policy: &mut Gradients<B>,
-        others: &mut [(&Group<B>, &mut Gradients<B>)],
-    ) -> Result<()> {
-        if let Some(length) = self.settings.joint_clip {
-            let others = others.iter_mut().map(|(_, gradients)| &mut **gradients);
-            Gradients::clip(others.chain([&mut *policy]), length)?;
-        }
-        for (group, gradients) in others {
-            group.apply(gradients)?;
-        }
-        self.group.apply(policy)
     }
 
     /// The mode at each state, given goal coordinates.

@@ -13,8 +13,6 @@ pub struct ActorSettings {
     pub policy: PolicySettings,
     /// What moves it.
     pub adam: AdamSettings,
-    /// The length that the policy's gradients and those of the networks it learns from are cut to together; positive, or none.
-    pub joint_clip: Option<f32>,
     /// What it minimises.
     pub extraction: Extraction,
     /// How it is held to the data's actions.
@@ -104,7 +102,6 @@ impl ActorSettings {
         Self {
             policy: PolicySettings::default(),
             adam: AdamSettings::default(),
-            joint_clip: None,
             extraction: Extraction::DistanceMinimisation { bc_coef: 0.5 },
             behaviour_cloning: BehaviourCloning::Mle,
             mixup: None,
@@ -126,8 +123,7 @@ impl ActorSettings {
         }
     }
 
-    /// The 2-D experiment: a direction, 3 x 64 swish over soft features, permuted goals, weight 0.01, Adam 1e-3, all gradients together clipped to
-    /// length 1.
+    /// The 2-D experiment: a direction, 3 x 64 swish over soft features, permuted goals, weight 0.01, Adam 1e-3 clipped to length 1.
     pub fn plane() -> Self {
         let network =
             MlpSettings { hidden: vec![64; 3], activation: Activation::Silu, ..Default::default() };
@@ -135,7 +131,6 @@ impl ActorSettings {
         Self {
             policy: PolicySettings { kind, network, features },
             adam: AdamSettings { learning_rate: 1e-3, clip: Some(1.0), ..Default::default() },
-            joint_clip: Some(1.0),
             extraction: Extraction::DistanceMinimisation { bc_coef: 0.01 },
             behaviour_cloning: BehaviourCloning::SquaredLength,
             mixup: None,
@@ -189,11 +184,6 @@ impl ActorSettings {
                 return refuse("probability", "in [0, 1]", probability);
             }
             _ => {}
-        }
-        if let Some(length) = self.joint_clip
-            && !positive(length)
-        {
-            return refuse("joint_clip", "positive", length);
         }
         if let Some(Mixup { bandwidth }) = self.mixup
             && !positive(bandwidth)
