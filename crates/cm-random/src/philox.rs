@@ -122,6 +122,8 @@ impl Philox {
     /// Fills `out` with standard normal numbers, four from each block of `stream` at `step` from `first_index` on: [`normal_pair`] of its first
     /// two words, then of its last two.
     ///
+    /// Inlined, so that a caller compiled for wider vectors has them here as well.
+    ///
     /// ```
     /// use cm_random::{Philox, normal_pair};
     ///
@@ -131,18 +133,21 @@ impl Philox {
     /// let words = philox.block(5, 2, 101);
     /// assert_eq!((numbers[4], numbers[5]), normal_pair(words[0], words[1]));
     /// ```
-    #[inline]
+    #[inline(always)]
     pub fn normals(&self, step: u64, stream: u32, first_index: u32, out: &mut [f32]) {
         /// As many as keep the loops over them in vector registers.
         const BLOCKS: usize = 16;
         let mut index = first_index;
         for out in out.chunks_mut(4 * BLOCKS) {
             let [a, b, c, d] = self.blocks::<BLOCKS>(step, stream, index);
-            let mut numbers = [[0.0; 4]; BLOCKS];
+            let [mut x, mut y, mut z, mut w] = [[0.0; BLOCKS]; 4];
             for n in 0..BLOCKS {
-                let ((x, y), (z, w)) = (normal_pair(a[n], b[n]), normal_pair(c[n], d[n]));
-                numbers[n] = [x, y, z, w];
+                (x[n], y[n]) = normal_pair(a[n], b[n]);
             }
+            for n in 0..BLOCKS {
+                (z[n], w[n]) = normal_pair(c[n], d[n]);
+            }
+            let numbers: [[f32; 4]; BLOCKS] = std::array::from_fn(|n| [x[n], y[n], z[n], w[n]]);
             out.copy_from_slice(&numbers.as_flattened()[..out.len()]);
             index = index.wrapping_add(BLOCKS as u32);
         }

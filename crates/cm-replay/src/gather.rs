@@ -60,6 +60,8 @@ impl<'a> Rows<'a> {
         }
         let targets = targets.map(|target| &mut target[at * self.columns..]);
         match self.columns {
+            1..=2 => self.copy_as(now, next, targets, copy_ends::<1>),
+            3..=4 => self.copy_as(now, next, targets, copy_ends::<2>),
             5..=8 => self.copy_as(now, next, targets, copy_ends::<4>),
             9..=16 => self.copy_as(now, next, targets, copy_ends::<8>),
             17..=32 => self.copy_as(now, next, targets, copy_ends::<16>),

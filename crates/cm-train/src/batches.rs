@@ -75,7 +75,11 @@ impl Batches {
     fn add_noise(&mut self, step: u64) {
         let Buffers { observations, goals, .. } = &mut self.buffers;
         self.normals.resize(observations.len() + goals.len(), 0.0);
-        self.philox.normals(step, NOISE, 0, &mut self.normals);
+        let (philox, normals) = (self.philox, &mut self.normals[..]);
+        pulp::Arch::new().dispatch(
+            #[inline(always)]
+            || philox.normals(step, NOISE, 0, normals),
+        );
         let (of_states, of_goals) = self.normals.split_at(observations.len());
         for (numbers, normals) in [(observations, of_states), (goals, of_goals)] {
             for (number, normal) in numbers.iter_mut().zip(normals) {
