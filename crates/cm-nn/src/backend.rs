@@ -179,6 +179,7 @@ pub trait Backend: Clone + 'static {
     ///
     /// `g` is the gradient, scaled by `min(1, clip / |all gradients|)` if there is a clip; `t` becomes `t + 1`; `m` becomes `beta1 m + (1 - beta1) g`;
     /// `v` becomes `beta2 v + (1 - beta2) g^2`; the parameter `p` becomes `p - lr (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon)`.
+    /// A backend may take gradients closer to 0 than 1e-15, and moments closer than 1e-30, as 0.
     fn adam(
         &self,
         settings: &AdamSettings,
