@@ -94,6 +94,11 @@ fn from_a_csv_file_to_a_distance_and_a_picture() {
     assert_eq!(plan["arrived"], true, "{plan}");
     assert!(std::fs::read(folder.join("plan.png")).unwrap().starts_with(b"\x89PNG"));
 
+    let plan = ["plan", "runs/walks", "--from", "110,0", "--to", "100,10", "--radius", "4"];
+    let linked = succeed(folder, &[&plan[..], &["--link", "3"]].concat());
+    assert!(linked.contains("arrived"), "{linked}");
+    assert!(succeed(folder, &[&plan[..], &["--link", "1e-9"]].concat()).contains("stuck"));
+
     succeed(folder, &["distance", "runs/walks", "--to", "100,10", "--map", "figures/map.svg"]);
     assert!(std::fs::read_to_string(folder.join("figures/map.svg")).unwrap().contains("<svg"));
     succeed(folder, &["plot", "runs/walks", "--metric", "contrastive_loss", "--out", "loss.png"]);

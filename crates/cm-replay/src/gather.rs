@@ -86,8 +86,8 @@ impl<'a> Rows<'a> {
             let source = &numbers[row * stride..][..(K - 1) * stride + columns];
             for (k, target) in targets.iter_mut().enumerate() {
                 let rest = &mut target[at * columns..];
-                // What lies beyond the target is another thread's to write.
-                if rest.len() > AHEAD * columns {
+                // Narrow rows are written fast enough without. What lies beyond the target is another thread's to write.
+                if 2 * columns >= LINE && rest.len() > AHEAD * columns {
                     for line in (0..columns).step_by(LINE) {
                         prefetch_to_write(rest.as_ptr().wrapping_add(AHEAD * columns + line));
                     }

@@ -21,7 +21,7 @@ pub use evaluate::{Evaluation, evaluate};
 pub use jobs::{Job, JobEvent, run_jobs};
 pub use method::{Method, MethodSettings};
 pub use model::Model;
-pub use plan::{GreedyPath, Planner};
+pub use plan::{GreedyPath, Links, Planner, RoadMap};
 pub use record::{EvaluationRow, MetricRow, read_evaluations, read_metrics};
 pub use run::RunFolder;
 pub use scaling::Scaling;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
-use cm_train::{GreedyPath, Planner, Task};
+use cm_train::{GreedyPath, Links, Planner, RoadMap, Task};
 use serde_json::json;
 
 use super::distance::{MAP_STATES, rows};
@@ -13,7 +13,9 @@ use crate::figures::Map;
 #[derive(clap::Args)]
 #[command(
     after_help = "A greedy path goes from state to state of the data, each within --radius of the last, always to the one from which the learned \
-        distance to the goal is least.\n\nExample:\n  cm plan runs/plane --from=-20,0 --to 0,20 --figure plan.png"
+        distance to the goal is least. Far goals are better reached with --link, which adds up short distances instead of trusting long ones.\n\n\
+        Examples:\n  cm plan runs/plane --from=-20,0 --to 0,20 --figure plan.png\n  \
+        cm plan runs/plane --from=-20,0 --to 0,20 --radius 3 --link 2"
 )]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -27,6 +29,9 @@ pub(crate) struct Arguments {
     /// How far one move may go; five times the data's median step if not given.
     #[arg(long)]
     radius: Option<f32>,
+    /// Compose far distances of moves no longer than this by the learned distance, and take the shortest way.
+    #[arg(long, value_name = "DISTANCE", conflicts_with_all = ["arrived", "longest"])]
+    link: Option<f32>,
     /// How near to the goal is near enough; the radius if not given.
     #[arg(long)]
     arrived: Option<f32>,
@@ -44,6 +49,9 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
+/// States of the data that are linked: every pair of them within the radius costs a distance.
+const LINKED_STATES: usize = 2_000;
+
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let model = arguments.run.model()?;
     let from = rows(&model, "--from", std::iter::once(&arguments.from))?;
@@ -52,12 +60,16 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let states = data_states(&model, &task, MAP_STATES);
     let places = states.concat();
     let radius = arguments.radius.unwrap_or_else(|| 5.0 * median_step(&model, &task));
-    let planner = Planner {
-        radius,
-        longest: arguments.longest,
-        arrived: arguments.arrived.unwrap_or(radius),
+    let paths = match arguments.link {
+        Some(longest) => {
+            let places = data_states(&model, &task, LINKED_STATES).concat();
+            RoadMap::new(&model, &places, Links { radius, longest })?.paths(&from, &to)?
+        }
+        None => {
+            let (longest, arrived) = (arguments.longest, arguments.arrived.unwrap_or(radius));
+            Planner { radius, longest, arrived }.paths(&model, &places, &from, &to)?
+        }
     };
-    let paths = planner.paths(&model, &places, &from, &to)?;
     let path = &paths[0];
     if arguments.json {
         println!("{}", serde_json::to_string_pretty(&as_json(path))?);
@@ -85,7 +97,8 @@ fn print(path: &GreedyPath) {
     for (state, distance) in path.states.iter().zip(&path.distances) {
         println!("{state:?}  {distance:.4} to go");
     }
-    let end = if path.arrived { "arrived" } else { "stuck: nothing within the radius is nearer" };
+    let end =
+        if path.arrived { "arrived" } else { "stuck: no move within the radius leads nearer" };
     println!("{end} after {} moves, {:.2} long", path.states.len() - 1, path.length());
 }
 

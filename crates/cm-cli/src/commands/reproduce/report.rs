@@ -5,15 +5,17 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use cm_envs::point_maze::{Nearest, PointMaze};
 use cm_nn::DfdxBackend;
-use cm_train::{EvaluationRow, Job, Method, Model, RunFolder, TaskSettings, read_evaluations};
+use cm_train::{
+    EvaluationRow, Job, Method, Model, RoadMap, RunFolder, TaskSettings, read_evaluations,
+};
 
-use super::study::{Findings, PLANNER, study};
+use super::study::{Findings, links, road_map_places, study};
 use crate::figures::{Chart, Curve, DataFigure, Map};
 use crate::page::Page;
 
 /// Goals of the distance maps: on each of four ways through the plane.
 const GOALS: [[f32; 2]; 4] = [[20.0, 0.0], [0.0, -18.0], [-30.0, 42.0], [-14.0, 38.0]];
-/// Where greedy paths to them start.
+/// Where paths to them start.
 const STARTS: [[f32; 2]; 4] = [[-20.0, 0.0], [0.0, 20.0], [-30.0, -10.0], [25.0, 35.0]];
 
 /// Mean success from 100,000 to 220,000 steps when the authors' script is run with one seed and its default settings.
@@ -72,7 +74,7 @@ pub(crate) fn write(jobs: &[Job], out: &Path) -> anyhow::Result<()> {
     );
     page.heading("The world (Figure 2)");
     page.figure(&data, "The paths that the world is made of, each kind in its colour. Agents move along them, in the direction of the arrows.")?;
-    page.heading("Learned distances and greedy paths (Figure 2)");
+    page.heading("Learned distances and paths (Figure 2)");
     for job in jobs.iter().filter(|job| job.settings.seed == jobs[0].settings.seed) {
         let method = job.settings.method.method();
         if matches!(method, Method::Cmd1 | Method::Cmd2 | Method::Qrl)
@@ -223,12 +225,14 @@ fn draw_success(results: &[Results], file: &Path) -> anyhow::Result<()> {
     Ok(chart.save(file)?)
 }
 
-/// Maps of one method's distance with greedy paths, and what was found about it.
+/// Maps of one method's distance with paths by it, and what was found about it.
 fn add_maps(page: &mut Page, job: &Job, maze: &PointMaze, figures: &Path) -> anyhow::Result<()> {
     let backend = DfdxBackend::new(0);
     let model = Model::load(&backend, &RunFolder::new(&job.folder), false)?;
     let method = job.settings.method.method();
-    let places = maze.states().as_flattened();
+    let (places, crossings) = (maze.states().as_flattened(), road_map_places(maze));
+    let links = links(method);
+    let map = RoadMap::new(&model, &crossings, links)?;
     let mut files: Vec<PathBuf> = Vec::new();
     for (number, goal) in on_paths(maze, &GOALS).iter().enumerate() {
         let starts: Vec<_> = on_paths(maze, &STARTS)
@@ -237,7 +241,7 @@ fn add_maps(page: &mut Page, job: &Job, maze: &PointMaze, figures: &Path) -> any
             .flatten()
             .copied()
             .collect();
-        let paths = PLANNER.paths(&model, places, &starts, goal)?;
+        let paths = map.paths(&starts, goal)?;
         let paths: Vec<Vec<[f32; 2]>> = paths
             .iter()
             .map(|path| path.states.iter().map(|state| [state[0], state[1]]).collect())
@@ -260,9 +264,11 @@ fn add_maps(page: &mut Page, job: &Job, maze: &PointMaze, figures: &Path) -> any
         files.push(file);
     }
     let caption = format!(
-        "{}: greedy paths, each move to the place within {} units from which the goal is nearest.",
+        "{}: the colour is the learned distance to the goal; the lines are the shortest paths by it, of moves no longer than {} units and no farther than {} by \
+         the learned distance.",
         method.title(),
-        PLANNER.radius
+        links.radius,
+        links.longest
     );
     let shown: Vec<_> = files.iter().map(|file| (file.as_path(), caption.as_str())).collect();
     page.figures(&shown)?;
@@ -279,18 +285,18 @@ fn on_paths(maze: &PointMaze, places: &[[f32; 2]]) -> Vec<[f32; 2]> {
 }
 
 fn sentence(findings: &Findings) -> String {
-    let Findings { triples, violated, pairs, arrived, on_one_path, farther_back, lengths } =
-        findings;
-    let share = 100.0 * *arrived as f64 / (*pairs).max(1) as f64;
-    let lengths = match lengths {
-        Some([with, against]) => format!(
-            "; their greedy paths are {with:.0} long with the direction, {against:.0} against it"
-        ),
+    let Findings { triples, violated, pairs, on_one_path, farther_back, .. } = findings;
+    let share = |arrived: usize| 100.0 * arrived as f64 / (*pairs).max(1) as f64;
+    let (composed, alone) = (share(findings.arrived_by_links), share(findings.arrived));
+    let lengths = match findings.lengths {
+        Some([with, against]) => {
+            format!("; their paths are {with:.0} long with the direction, {against:.0} against it")
+        }
         None => String::new(),
     };
     format!(
-        "{violated} of {triples} random triples violate the triangle inequality; greedy paths reach {arrived} of {pairs} goals that the paths connect \
-         ({share:.0} %); of {on_one_path} pairs on one path, {farther_back} are farther apart against its direction than with it{lengths}."
+        "{violated} of {triples} random triples violate the triangle inequality; of {pairs} goals that the paths connect, greedy paths reach {composed:.0} % by \
+         distances composed of short ones and {alone:.0} % by the distance to the goal alone; of {on_one_path} pairs on one path, {farther_back} are farther apart against its direction than with it{lengths}."
     )
 }
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use cm_envs::point_maze::PointMaze;
 use cm_nn::DfdxBackend;
-use cm_train::{Model, Planner};
+use cm_train::{GreedyPath, Links, Method, Model, Planner, RoadMap};
 
 /// What was found.
 #[derive(Clone, Copy, Debug)]
@@ -15,18 +15,28 @@ pub(crate) struct Findings {
     pub(crate) violated: usize,
     /// Random pairs of states that the paths connect.
     pub(crate) pairs: usize,
-    /// How many of their greedy paths arrive.
+    /// How many of their greedy paths arrive, by the learned distance to the goal alone.
     pub(crate) arrived: usize,
+    /// How many arrive by distances composed of short ones.
+    pub(crate) arrived_by_links: usize,
     /// Pairs of places on one path, at least [`APART`] apart.
     pub(crate) on_one_path: usize,
     /// How many of them are learned to be farther against the path's direction than with it.
     pub(crate) farther_back: usize,
-    /// Mean length of greedy paths with the direction and against it, of those pairs for which both arrive.
+    /// Mean length of paths along links with the direction and against it, of those pairs for which both arrive.
     pub(crate) lengths: Option<[f32; 2]>,
 }
 
 /// How far one move of a greedy path may go, and how near to the goal is near enough (that of the world's episodes).
 pub(crate) const PLANNER: Planner = Planner { radius: 2.0, longest: 500, arrived: 2.0 };
+
+/// Places of a road map.
+const PLACES: usize = 2_000;
+
+/// Which of them are linked: a few moves apart, in nats or in QRL's steps.
+pub(crate) fn links(method: Method) -> Links {
+    Links { radius: 3.0, longest: if method == Method::Qrl { 10.0 } else { 3.0 } }
+}
 
 /// Distance along the plane between pairs on one path.
 const APART: f32 = 10.0;
@@ -40,17 +50,26 @@ const ROUNDING: f32 = 1e-5;
 pub(crate) fn study(model: &Model<DfdxBackend>, maze: &PointMaze) -> anyhow::Result<Findings> {
     let mut random = Numbers(0x9e37_79b9_7f4a_7c15);
     let violated = violated(model, maze, &mut random)?;
-    let (pairs, arrived) = connected(model, maze, &mut random)?;
-    let back = with_and_against(model, maze, &mut random)?;
+    let places = road_map_places(maze);
+    let map = RoadMap::new(model, &places, links(model.settings().method.method()))?;
+    let [pairs, arrived, arrived_by_links] = connected(model, &map, maze, &mut random)?;
+    let back = with_and_against(model, &map, maze, &mut random)?;
     Ok(Findings {
         triples: TRIPLES,
         violated,
         pairs,
         arrived,
+        arrived_by_links,
         on_one_path: back.pairs,
         farther_back: back.farther,
         lengths: back.lengths,
     })
+}
+
+/// Random states for a road map, the same for every model.
+pub(crate) fn road_map_places(maze: &PointMaze) -> Vec<f32> {
+    let mut random = Numbers(1);
+    (0..PLACES).flat_map(|_| maze.states()[random.below(maze.states().len())]).collect()
 }
 
 /// Triples of some hundred random states, whose distances are each computed once.
@@ -73,14 +92,16 @@ fn violated(
     Ok((0..TRIPLES).map(triple).filter(|&triple| violates(triple)).count())
 }
 
-/// Greedy paths between random pairs that the paths connect: how many pairs, how many arrive.
+/// Paths between random pairs that the paths connect: how many pairs, how many arrive greedily, how many along links.
 fn connected(
     model: &Model<DfdxBackend>,
+    map: &RoadMap<'_, DfdxBackend>,
     maze: &PointMaze,
     random: &mut Numbers,
-) -> anyhow::Result<(usize, usize)> {
+) -> anyhow::Result<[usize; 3]> {
     let places = maze.states().as_flattened();
-    let (mut pairs, mut arrived) = (0, 0);
+    let arrived = |paths: &[GreedyPath]| paths.iter().filter(|path| path.arrived).count();
+    let mut counts = [0; 3];
     for _ in 0..GOALS {
         let goal = random.below(maze.states().len());
         let starts: Vec<usize> = (0..STARTS)
@@ -91,11 +112,12 @@ fn connected(
             continue;
         }
         let starts: Vec<f32> = starts.iter().flat_map(|&start| maze.states()[start]).collect();
-        let found = PLANNER.paths(model, places, &starts, &maze.states()[goal])?;
-        pairs += found.len();
-        arrived += found.iter().filter(|path| path.arrived).count();
+        let goal = &maze.states()[goal];
+        counts[0] += starts.len() / 2;
+        counts[1] += arrived(&PLANNER.paths(model, places, &starts, goal)?);
+        counts[2] += arrived(&map.paths(&starts, goal)?);
     }
-    Ok((pairs, arrived))
+    Ok(counts)
 }
 
 /// Whether the successors of `start`, theirs and so on come near `goal`.
@@ -130,11 +152,11 @@ struct ThereAndBack {
 /// Pairs of places on one path, there and back.
 fn with_and_against(
     model: &Model<DfdxBackend>,
+    map: &RoadMap<'_, DfdxBackend>,
     maze: &PointMaze,
     random: &mut Numbers,
 ) -> anyhow::Result<ThereAndBack> {
     const PAIRS: usize = 100;
-    let places = maze.states().as_flattened();
     let (mut farther, mut found, mut lengths, mut both) = (0, 0, [0.0; 2], 0);
     while found < PAIRS {
         let path = &maze.paths()[random.below(maze.paths().len())].points;
@@ -147,15 +169,11 @@ fn with_and_against(
         let (there, back) =
             (model.distances(&early, &late)?[0], model.distances(&late, &early)?[0]);
         farther += usize::from(back > there);
-        // Every fifth pair also as greedy paths, which ask for the distance from every place.
-        if found % 5 == 0 {
-            let there = &PLANNER.paths(model, places, &early, &late)?[0];
-            let back = &PLANNER.paths(model, places, &late, &early)?[0];
-            if there.arrived && back.arrived {
-                both += 1;
-                lengths[0] += there.length();
-                lengths[1] += back.length();
-            }
+        let (there, back) = (&map.paths(&early, &late)?[0], &map.paths(&late, &early)?[0]);
+        if there.arrived && back.arrived {
+            both += 1;
+            lengths[0] += there.length();
+            lengths[1] += back.length();
         }
     }
     let lengths = (both > 0).then(|| lengths.map(|sum| sum / both as f32));

@@ -2,9 +2,12 @@
 
 use cm_nn::Backend;
 
-use crate::{Error, Model, Result};
+use super::{GreedyPath, check_positive, l2};
+use crate::{Model, Result};
 
-/// How to plan.
+/// How to plan by the learned distance to the goal alone.
+///
+/// Far from the goal that distance has hollows in which such a path stops; a [`RoadMap`](super::RoadMap) has none.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Planner {
     /// How far one move may go, in the state's own units.
@@ -13,24 +16,6 @@ pub struct Planner {
     pub longest: usize,
     /// How near to the goal is near enough.
     pub arrived: f32,
-}
-
-/// A greedy path.
-#[derive(Clone, Debug, PartialEq)]
-pub struct GreedyPath {
-    /// The states it passes, whole and one after another: the start, places, and if it arrived the goal.
-    pub states: Vec<Vec<f32>>,
-    /// The learned distance from each to the goal.
-    pub distances: Vec<f32>,
-    /// Whether it reached the goal. If not, it stands where nothing within the radius is nearer.
-    pub arrived: bool,
-}
-
-impl GreedyPath {
-    /// Its length in the state's own units.
-    pub fn length(&self) -> f32 {
-        self.states.windows(2).map(|pair| l2(&pair[0], &pair[1])).sum()
-    }
 }
 
 impl Planner {
@@ -44,12 +29,8 @@ impl Planner {
         starts: &[f32],
         goal: &[f32],
     ) -> Result<Vec<GreedyPath>> {
-        for (setting, found) in [("radius", self.radius), ("arrived", self.arrived)] {
-            if !(found > 0.0 && found.is_finite()) {
-                let found = found.to_string();
-                return Err(Error::Setting { setting, expected: "positive", found });
-            }
-        }
+        check_positive("radius", self.radius)?;
+        check_positive("arrived", self.arrived)?;
         let width = model.dimensions().state();
         let distances = model.distances_to(places, goal)?;
         let at_start = model.distances_to(starts, goal)?;
@@ -67,13 +48,11 @@ impl Planner {
         distance: f32,
         goal: &[f32],
     ) -> GreedyPath {
-        let mut path =
-            GreedyPath { states: vec![start.to_vec()], distances: vec![distance], arrived: false };
+        let mut path = GreedyPath::starting(start, distance);
         let (mut here, mut distance) = (start, distance);
         while path.states.len() < self.longest {
             if l2(here, goal) <= self.arrived {
-                path.states.push(goal.to_vec());
-                path.distances.push(0.0);
+                path.push(goal, 0.0);
                 path.arrived = true;
                 break;
             }
@@ -84,13 +63,8 @@ impl Planner {
                 break;
             }
             (here, distance) = (next, nearer);
-            path.states.push(here.to_vec());
-            path.distances.push(distance);
+            path.push(here, distance);
         }
         path
     }
-}
-
-fn l2(a: &[f32], b: &[f32]) -> f32 {
-    a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum::<f32>().sqrt()
 }

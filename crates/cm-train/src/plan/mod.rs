@@ -1,0 +1,47 @@
+//! Paths through given places that go down a learned distance.
+
+mod greedy;
+mod road_map;
+
+pub use greedy::Planner;
+pub use road_map::{Links, RoadMap};
+
+use crate::{Error, Result};
+
+/// A path that goes from place to place, always to where less of the way remains.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GreedyPath {
+    /// The states it passes, whole and one after another: the start, places, and if it arrived the goal.
+    pub states: Vec<Vec<f32>>,
+    /// What remains from each to the goal: the learned distance, or that along a [`RoadMap`].
+    pub distances: Vec<f32>,
+    /// Whether it reached the goal. If not, it stands where no move brings it nearer.
+    pub arrived: bool,
+}
+
+impl GreedyPath {
+    fn starting(state: &[f32], distance: f32) -> Self {
+        Self { states: vec![state.to_vec()], distances: vec![distance], arrived: false }
+    }
+
+    fn push(&mut self, state: &[f32], distance: f32) {
+        self.states.push(state.to_vec());
+        self.distances.push(distance);
+    }
+
+    /// Its length in the state's own units.
+    pub fn length(&self) -> f32 {
+        self.states.windows(2).map(|pair| l2(&pair[0], &pair[1])).sum()
+    }
+}
+
+fn l2(a: &[f32], b: &[f32]) -> f32 {
+    a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum::<f32>().sqrt()
+}
+
+fn check_positive(setting: &'static str, found: f32) -> Result<()> {
+    if found > 0.0 && found.is_finite() {
+        return Ok(());
+    }
+    Err(Error::Setting { setting, expected: "positive", found: found.to_string() })
+}

@@ -1,0 +1,200 @@
+//! Far distances composed of near ones.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+
+use cm_nn::Backend;
+
+use super::{GreedyPath, check_positive, l2};
+use crate::{Error, Method, Model, Result};
+
+/// Which places are linked.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Links {
+    /// How far apart places may be, in the state's own units.
+    pub radius: f32,
+    /// How far apart they may be by the learned distance.
+    pub longest: f32,
+}
+
+/// Places and the learned distances along the [`Links`] between them.
+///
+/// A distance learned by contrast is sharp where states follow each other in the data, within a few nats; how far *very* far is, the data hardly say. Because
+/// a quasimetric's distances add up, the short ones are enough: the way from a place is the shortest chain of links. Greedy paths by that distance never
+/// stop half way, and go the way the data went.
+///
+/// ```
+/// use std::sync::atomic::AtomicBool;
+/// use cm_nn::DfdxBackend;
+/// use cm_train::{Links, Method, Model, RoadMap, RunFolder, RunSettings, TaskSettings, train};
+///
+/// // A barely trained model.
+/// let mut settings = RunSettings { steps: 2, evaluate_every: 0, ..RunSettings::plane(Method::Cmd1) };
+/// if let TaskSettings::PointMaze { world, data } = &mut settings.task {
+///     (world.states, data.trajectories) = (300, 20);
+/// }
+/// let folder = tempfile::tempdir().unwrap();
+/// let folder = RunFolder::new(folder.path().join("run"));
+/// let (backend, task) = (DfdxBackend::new(0), settings.task.open()?);
+/// train(&backend, &settings, &task, &folder, &AtomicBool::new(false), |_| {})?;
+///
+/// // Places on a line, one apart, which may be linked to their neighbours only.
+/// let model = Model::load(&backend, &folder, false)?;
+/// let places: Vec<f32> = (0..10).flat_map(|x| [x as f32, 0.0]).collect();
+/// let map = RoadMap::new(&model, &places, Links { radius: 1.5, longest: 100.0 })?;
+/// let path = &map.paths(&[0.0, 0.0], &[9.0, 0.0])?[0];
+/// assert!(path.arrived && path.states.len() == 10);
+/// # Ok::<(), cm_train::Error>(())
+/// ```
+pub struct RoadMap<'a, B: Backend> {
+    model: &'a Model<B>,
+    links: Links,
+    places: &'a [f32],
+    /// For each place those from which a link leads to it, and the links' lengths.
+    into: Vec<Vec<(usize, f32)>>,
+}
+
+impl<'a, B: Backend + 'static> RoadMap<'a, B> {
+    /// Links `places`, whole states one after another. Refuses methods whose distances can be negative.
+    ///
+    /// Every pair of places within the radius costs one learned distance.
+    pub fn new(model: &'a Model<B>, places: &'a [f32], links: Links) -> Result<Self> {
+        check_positive("radius", links.radius)?;
+        check_positive("link", links.longest)?;
+        let method = model.settings().method.method();
+        if !matches!(method, Method::Cmd1 | Method::Cmd2 | Method::Qrl) {
+            return Err(Error::Setting {
+                setting: "link",
+                expected: "a method that learns a quasimetric: cmd1, cmd2 or qrl",
+                found: method.to_string(),
+            });
+        }
+        let mut map = Self { model, links, places, into: Vec::new() };
+        let places = places.chunks_exact(model.dimensions().state());
+        map.into = places.map(|place| map.links_into(place)).collect::<Result<_>>()?;
+        Ok(map)
+    }
+
+    /// Plans from each start, whole states one after another, to one goal.
+    pub fn paths(&self, starts: &[f32], goal: &[f32]) -> Result<Vec<GreedyPath>> {
+        let ways = self.ways(goal)?;
+        let direct = self.model.distances_to(starts, goal)?;
+        let starts = starts.chunks_exact(goal.len()).zip(direct);
+        starts.map(|(start, direct)| self.follow(&ways, start, direct, goal)).collect()
+    }
+
+    /// The way from every place to the goal.
+    fn ways(&self, goal: &[f32]) -> Result<Vec<Way>> {
+        let mut ways = vec![Way { remaining: f32::INFINITY, next: None }; self.into.len()];
+        let mut reached = BinaryHeap::new();
+        let offer = |ways: &mut [Way], reached: &mut BinaryHeap<_>, place, way: Way| {
+            let known: &mut Way = &mut ways[place];
+            if way.remaining < known.remaining {
+                *known = way;
+                reached.push(Reverse((Length(way.remaining), place)));
+            }
+        };
+        for (place, length) in self.links_into(goal)? {
+            offer(&mut ways, &mut reached, place, Way { remaining: length, next: None });
+        }
+        while let Some(Reverse((Length(remaining), next))) = reached.pop() {
+            if remaining > ways[next].remaining {
+                continue;
+            }
+            for &(place, length) in &self.into[next] {
+                let way = Way { remaining: remaining + length, next: Some(next) };
+                offer(&mut ways, &mut reached, place, way);
+            }
+        }
+        Ok(ways)
+    }
+
+    /// From a start to the best place it is linked to, or to the goal itself, and on from there.
+    fn follow(&self, ways: &[Way], start: &[f32], direct: f32, goal: &[f32]) -> Result<GreedyPath> {
+        let mut best = Way { remaining: f32::INFINITY, next: None };
+        if l2(start, goal) <= self.links.radius && direct <= self.links.longest {
+            best.remaining = direct;
+        }
+        for (place, length) in self.links_from(start)? {
+            let remaining = length + ways[place].remaining;
+            if remaining < best.remaining {
+                best = Way { remaining, next: Some(place) };
+            }
+        }
+        let mut path = GreedyPath::starting(start, best.remaining);
+        if best.remaining.is_infinite() {
+            path.distances[0] = direct;
+            return Ok(path);
+        }
+        let mut next = best.next;
+        while let Some(place) = next {
+            path.push(self.place(place), ways[place].remaining);
+            next = ways[place].next;
+        }
+        path.push(goal, 0.0);
+        path.arrived = true;
+        Ok(path)
+    }
+
+    fn links_into(&self, state: &[f32]) -> Result<Vec<(usize, f32)>> {
+        self.links(state, |near| self.model.distances_to(near, state))
+    }
+
+    fn links_from(&self, state: &[f32]) -> Result<Vec<(usize, f32)>> {
+        self.links(state, |near| self.model.distances_from(state, near))
+    }
+
+    /// Places within the radius of `state` that are near by a distance as well, and that distance.
+    fn links(
+        &self,
+        state: &[f32],
+        distances: impl FnOnce(&[f32]) -> Result<Vec<f32>>,
+    ) -> Result<Vec<(usize, f32)>> {
+        let near: Vec<usize> = (0..self.places.len() / state.len())
+            .filter(|&place| l2(self.place(place), state) <= self.links.radius)
+            .collect();
+        if near.is_empty() {
+            return Ok(Vec::new());
+        }
+        let states: Vec<f32> = near.iter().flat_map(|&place| self.place(place)).copied().collect();
+        let links = near.into_iter().zip(distances(&states)?);
+        Ok(links.filter(|&(_, length)| length <= self.links.longest).collect())
+    }
+
+    fn place(&self, place: usize) -> &[f32] {
+        let width = self.model.dimensions().state();
+        &self.places[place * width..][..width]
+    }
+}
+
+/// How to go on from a place.
+#[derive(Clone, Copy)]
+struct Way {
+    /// The length of what remains; infinite if there is no way.
+    remaining: f32,
+    /// The next place; none if that is the goal.
+    next: Option<usize>,
+}
+
+/// A length in the order of numbers.
+struct Length(f32);
+
+impl PartialEq for Length {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Length {}
+
+impl PartialOrd for Length {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Length {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}

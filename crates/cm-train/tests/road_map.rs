@@ -1,0 +1,96 @@
+//! Paths along a road map are the shortest chains of links.
+
+use std::sync::atomic::AtomicBool;
+
+use cm_nn::DfdxBackend;
+use cm_train::{
+    Error, Links, Method, Model, RoadMap, RunFolder, RunSettings, TaskSettings, World, train,
+};
+
+/// A model after a few steps in a small world, and places of that world.
+fn model(method: Method) -> (Model<DfdxBackend>, Vec<f32>) {
+    let mut settings = RunSettings { steps: 20, evaluate_every: 0, ..RunSettings::plane(method) };
+    if let TaskSettings::PointMaze { world, data } = &mut settings.task {
+        (world.states, data.trajectories) = (300, 50);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let folder = RunFolder::new(folder.path().join("run"));
+    let (backend, task) = (DfdxBackend::new(0), settings.task.open().unwrap());
+    train(&backend, &settings, &task, &folder, &AtomicBool::new(false), |_| {}).unwrap();
+    let World::PointMaze(maze) = &task.world else { unreachable!() };
+    (Model::load(&backend, &folder, false).unwrap(), maze.states()[..120].concat())
+}
+
+fn between(a: &[f32], b: &[f32]) -> f32 {
+    (a[0] - b[0]).hypot(a[1] - b[1])
+}
+
+#[test]
+fn what_remains_is_the_length_of_the_shortest_chain() {
+    let (model, places) = model(Method::Cmd1);
+    let count = places.len() / 2;
+    let place = |index: usize| &places[2 * index..][..2];
+    let all: Vec<f32> =
+        (0..count).flat_map(|from| model.distances_from(place(from), &places).unwrap()).collect();
+    // The median, so that one pair in two within the radius is linked.
+    let mut sorted = all.clone();
+    sorted.sort_by(f32::total_cmp);
+    let links = Links { radius: 12.0, longest: sorted[sorted.len() / 2] };
+
+    // Floyd and Warshall.
+    let mut shortest = vec![f32::INFINITY; count * count];
+    for (index, &distance) in all.iter().enumerate() {
+        let (from, to) = (index / count, index % count);
+        if from == to {
+            shortest[index] = 0.0;
+        } else if between(place(from), place(to)) <= links.radius && distance <= links.longest {
+            shortest[index] = distance;
+        }
+    }
+    for via in 0..count {
+        for from in 0..count {
+            for to in 0..count {
+                let around = shortest[from * count + via] + shortest[via * count + to];
+                let known = &mut shortest[from * count + to];
+                *known = known.min(around);
+            }
+        }
+    }
+
+    let map = RoadMap::new(&model, &places, links).unwrap();
+    let mut arrived = 0;
+    for goal in (0..count).step_by(7) {
+        let paths = map.paths(&places, place(goal)).unwrap();
+        for (start, path) in paths.iter().enumerate() {
+            let wanted = shortest[start * count + goal];
+            assert_eq!(path.arrived, wanted.is_finite());
+            if !path.arrived {
+                assert_eq!(path.states, [place(start)]);
+                continue;
+            }
+            arrived += 1;
+            assert!((path.distances[0] - wanted).abs() <= 1e-4 * wanted.max(1e-3));
+            assert_eq!(path.states.last().unwrap(), place(goal));
+            for (pair, remaining) in path.states.windows(2).zip(path.distances.windows(2)) {
+                assert!(between(&pair[0], &pair[1]) <= links.radius);
+                let link = model.distances(&pair[0], &pair[1]).unwrap()[0];
+                assert!(link <= links.longest);
+                assert!((remaining[0] - remaining[1] - link).abs() <= 1e-4 * wanted.max(1e-3));
+            }
+        }
+    }
+    assert!(arrived > count, "most chains would be trivial: {arrived}");
+}
+
+#[test]
+fn refuses_what_cannot_be_linked() {
+    let (model, places) = self::model(Method::Gcbc);
+    let links = Links { radius: 3.0, longest: 2.0 };
+    let refused = |links| match RoadMap::new(&model, &places, links) {
+        Err(Error::Setting { setting, found, .. }) => (setting, found),
+        _ => panic!("accepted"),
+    };
+    assert_eq!(refused(links), ("link", "gcbc".to_owned()));
+    assert_eq!(refused(Links { radius: 0.0, ..links }), ("radius", "0".to_owned()));
+    assert_eq!(refused(Links { longest: f32::NAN, ..links }), ("link", "NaN".to_owned()));
+}
