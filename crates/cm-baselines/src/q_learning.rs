@@ -3,7 +3,7 @@
 //! `Q(s, a, g)` regresses to `reward + discount Q'(s', pi(s', g), g)` with a slowly moving copy `Q'`, for goals that were reached later in the
 //! same trajectory and, if so set, for goals of other trajectories; the policy ascends `Q`, held to the data's actions.
 
-use cm_nn::{Activation, AdamSettings, Backend, Ema, Mlp, MlpSettings, Parameters, Result, Var};
+use cm_nn::{AdamSettings, Backend, Ema, Mlp, MlpSettings, Parameters, Result, Var};
 use cm_policy::{
     Actor, ActorSettings, Batch, BehaviourCloning, Dimensions, Extraction, FeatureSettings,
     Features, Group, Learner, Metrics, PolicyGoals, PolicySettings,
@@ -47,18 +47,17 @@ impl Default for QLearningSettings {
 impl QLearningSettings {
     /// The 2-D experiment with the reward that the paper describes: -1 until the goal is reached.
     pub fn plane() -> Self {
-        let network =
-            MlpSettings { hidden: vec![64; 3], activation: Activation::Silu, ..Default::default() };
+        let actor = ActorSettings::plane();
         Self {
             features: FeatureSettings::PLANE,
-            network,
+            network: actor.policy.network.clone(),
             reward: Reward::StepCost,
             discount: 0.8,
             target_decay: 0.99,
             clip_target: true,
             other_goals: true,
-            adam: AdamSettings { learning_rate: 1e-3, clip: Some(1.0), ..Default::default() },
-            actor: ActorSettings::plane(),
+            adam: actor.adam,
+            actor,
         }
     }
 

@@ -9,9 +9,8 @@
 //! `T(s, a) ~ s'` by the squared distances between them both ways; a policy is then moved to actions whose outcome is near the goal.
 
 use cm_nn::{
-    Activation, AdamSettings, Backend, HeadSettings, Initialiser, Mlp, MlpSettings, Over,
-    Parameter, Parameters, Quasimetric, QuasimetricSettings, ReductionSettings, Result, Var,
-    gradients,
+    AdamSettings, Backend, HeadSettings, Initialiser, Mlp, MlpSettings, Over, Parameter,
+    Parameters, Quasimetric, QuasimetricSettings, ReductionSettings, Result, Var, gradients,
 };
 use cm_policy::{
     Actor, ActorSettings, Batch, BehaviourCloning, Dimensions, Extraction, FeatureSettings,
@@ -136,8 +135,8 @@ impl QrlSettings {
     /// The 2-D experiment as the authors' script runs it.
     pub fn plane() -> Self {
         let head = HeadSettings::Mrn { components: 1, epsilon: 0.0, separate: true };
-        let network =
-            MlpSettings { hidden: vec![64; 3], activation: Activation::Silu, ..Default::default() };
+        let actor = ActorSettings::plane();
+        let network = actor.policy.network.clone();
         Self {
             features: FeatureSettings::PLANE,
             quasimetric: QuasimetricSettings { head, features: 512, network },
@@ -149,8 +148,9 @@ impl QrlSettings {
             transition_weight: 1.0,
             dual_start: 1.0,
             dual_optimiser: DualOptimiser::Sgd { learning_rate: 0.01 },
+            // The gradient that decides how much all are clipped, see `ActorSettings::plane`.
             adam: AdamSettings { learning_rate: 1e-3, clip: Some(1.0), ..Default::default() },
-            actor: ActorSettings::plane(),
+            actor,
         }
     }
 

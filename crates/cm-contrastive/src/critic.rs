@@ -1,9 +1,7 @@
 //! The inner-product critic `f(s, a, g) = phi(s, a)^T psi(g)`.
 
-use cm_nn::{
-    Activation, Backend, Error, Initialiser, Mlp, MlpSettings, Over, Parameter, Parameters, Var,
-};
-use cm_policy::{Dimensions, FeatureSettings, Features};
+use cm_nn::{Backend, Error, Initialiser, Mlp, MlpSettings, Over, Parameter, Parameters, Var};
+use cm_policy::{ActorSettings, Dimensions, FeatureSettings, Features};
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
@@ -50,8 +48,7 @@ impl CriticSettings {
 
     /// The 2-D experiment: 256 features from 3 x 64 swish over soft features, the mean instead of the sum of products.
     pub fn plane() -> Self {
-        let network =
-            MlpSettings { hidden: vec![64; 3], activation: Activation::Silu, ..Default::default() };
+        let network = ActorSettings::plane().policy.network;
         let features = FeatureSettings::PLANE;
         Self { network, features, repr_dim: 256, normalised: false, divisor: 256.0 }
     }

@@ -2,7 +2,7 @@
 
 use cm_contrastive::{ContrastiveLoss, ContrastiveSettings};
 use cm_nn::{
-    Activation, AdamSettings, Backend, HeadSettings, Mlp, MlpSettings, Parameters, Quasimetric,
+    AdamSettings, Backend, HeadSettings, Mlp, MlpSettings, Parameters, Quasimetric,
     QuasimetricSettings, Var,
 };
 use cm_policy::{
@@ -72,10 +72,7 @@ impl Cmd1Settings {
     }
 
     /// The 2-D experiment: two metrics of 256 + 256 features, each half by its own 3 x 64 swish network, distances divided by 256 in the
-    /// loss, Adam 1e-3 clipped to length 1.
-    ///
-    /// The authors' script clips the gradients of six methods together, which no method trained for itself can repeat. The metrics' epsilon of Adam, 1e-5 instead of
-    /// 1e-8, was found by trial.
+    /// loss, Adam as for the policy ([`ActorSettings::plane`]).
     pub fn plane() -> Self {
         let actor = ActorSettings::plane();
         Self {
@@ -83,7 +80,7 @@ impl Cmd1Settings {
             features: FeatureSettings::PLANE,
             twin: true,
             distance_divisor: 256.0,
-            adam: AdamSettings { epsilon: 1e-5, ..actor.adam },
+            adam: actor.adam,
             actor,
             ..Self::paper_text()
         }
@@ -118,9 +115,7 @@ impl Cmd1Settings {
 /// The quasimetric of the 2-D experiment.
 pub(crate) fn plane_quasimetric() -> QuasimetricSettings {
     let head = HeadSettings::Mrn { components: 1, epsilon: 0.0, separate: true };
-    let network =
-        MlpSettings { hidden: vec![64; 3], activation: Activation::Silu, ..Default::default() };
-    QuasimetricSettings { head, features: 512, network }
+    QuasimetricSettings { head, features: 512, network: ActorSettings::plane().policy.network }
 }
 
 /// CMD 1-step: `f(s, a, g) = c(g) - d((s, a), (g, a'))` (Eq. 12, `eq:critic_reparam`) learned contrastively, so that `d` is the successor distance.

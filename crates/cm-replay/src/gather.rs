@@ -60,9 +60,12 @@ impl<'a> Rows<'a> {
         }
         let targets = targets.map(|target| &mut target[at * self.columns..]);
         match self.columns {
-            1..=2 => self.copy_as(now, next, targets, copy_ends::<1>),
-            3..=4 => self.copy_as(now, next, targets, copy_ends::<2>),
-            5..=8 => self.copy_as(now, next, targets, copy_ends::<4>),
+            1 => self.copy_as(now, next, targets, copy_whole::<1>),
+            2 => self.copy_as(now, next, targets, copy_whole::<2>),
+            4 => self.copy_as(now, next, targets, copy_whole::<4>),
+            8 => self.copy_as(now, next, targets, copy_whole::<8>),
+            3 => self.copy_as(now, next, targets, copy_ends::<2>),
+            5..=7 => self.copy_as(now, next, targets, copy_ends::<4>),
             9..=16 => self.copy_as(now, next, targets, copy_ends::<8>),
             17..=32 => self.copy_as(now, next, targets, copy_ends::<16>),
             33..=64 => self.copy_as(now, next, targets, copy_ends::<32>),
@@ -122,6 +125,12 @@ fn copy_ends<const N: usize>(target: &mut [f32], source: &[f32]) {
     let last = source.len() - N;
     target[..N].copy_from_slice(&source[..N]);
     target[last..].copy_from_slice(&source[last..]);
+}
+
+/// Copies a row of `N` numbers at once.
+#[inline(always)]
+fn copy_whole<const N: usize>(target: &mut [f32], source: &[f32]) {
+    target[..N].copy_from_slice(&source[..N]);
 }
 
 /// How many rows before it is written a row of the target is called into the cache.

@@ -204,7 +204,11 @@ impl MethodSettings {
 
     /// Every optimiser's learning rate.
     pub fn set_learning_rate(&mut self, rate: f32) {
-        let rates: Vec<&mut AdamSettings> = match self {
+        self.optimisers().into_iter().for_each(|adam| adam.learning_rate = rate);
+    }
+
+    fn optimisers(&mut self) -> Vec<&mut AdamSettings> {
+        match self {
             Self::Cmd1(s) => vec![&mut s.adam, &mut s.actor.adam],
             Self::Cmd2(s) => vec![&mut s.critic_adam, &mut s.quasimetric_adam, &mut s.actor.adam],
             Self::Crl(s) => vec![&mut s.adam, &mut s.actor.adam],
@@ -212,14 +216,11 @@ impl MethodSettings {
             Self::QLearning(s) => vec![&mut s.adam, &mut s.actor.adam],
             Self::Gcbc(s) => vec![&mut s.adam],
             Self::Iql(s) => vec![&mut s.value_adam, &mut s.critic_adam, &mut s.policy_adam],
-        };
-        for adam in rates {
-            adam.learning_rate = rate;
         }
     }
 
     /// A start for data of one's own, whose states and actions are scaled ([`Scaling`](crate::Scaling)): the networks of the 2-D experiment twice as wide,
-    /// features for numbers around zero, a tanh-Gaussian policy.
+    /// features for numbers around zero, a tanh-Gaussian policy, gradients clipped to length 1.
     pub fn own_data(method: Method) -> Self {
         const FEATURES: FeatureSettings =
             FeatureSettings::Soft { centres: 20, limit: 3.0, width: 0.25 };
@@ -266,6 +267,7 @@ impl MethodSettings {
                 policy(&mut settings.policy);
             }
         }
+        settings.optimisers().into_iter().for_each(|adam| adam.clip = Some(1.0));
         settings
     }
 

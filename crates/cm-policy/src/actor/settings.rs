@@ -1,6 +1,6 @@
 //! Settings of policy extraction.
 
-use cm_nn::{Activation, AdamSettings, MlpSettings};
+use cm_nn::{Activation, AdamSettings, Initialiser, MlpSettings};
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, FeatureSettings, PolicyKind, PolicySettings, Result};
@@ -123,14 +123,22 @@ impl ActorSettings {
         }
     }
 
-    /// The 2-D experiment: a direction, 3 x 64 swish over soft features, permuted goals, weight 0.01, Adam 1e-3 clipped to length 1.
+    /// The 2-D experiment: a direction, 3 x 64 swish over soft features, permuted goals, weight 0.01, Adam 1e-3.
+    ///
+    /// The authors' script clips the gradients of six methods together to length 1. QRL's is by far the longest, about 100, so that the others' are divided by
+    /// about that, whatever their own length; Adam notices in its epsilon alone. Trained for itself, a method therefore is not clipped, and epsilon is 1e-6, a hundred times
+    /// the script's.
     pub fn plane() -> Self {
-        let network =
-            MlpSettings { hidden: vec![64; 3], activation: Activation::Silu, ..Default::default() };
+        let network = MlpSettings {
+            hidden: vec![64; 3],
+            activation: Activation::Silu,
+            initialiser: Initialiser::CUT_NORMAL,
+            ..Default::default()
+        };
         let (kind, features) = (PolicyKind::UnitVector, FeatureSettings::PLANE);
         Self {
             policy: PolicySettings { kind, network, features },
-            adam: AdamSettings { learning_rate: 1e-3, clip: Some(1.0), ..Default::default() },
+            adam: AdamSettings { learning_rate: 1e-3, epsilon: 1e-6, ..Default::default() },
             extraction: Extraction::DistanceMinimisation { bc_coef: 0.01 },
             behaviour_cloning: BehaviourCloning::SquaredLength,
             mixup: None,
