@@ -15,7 +15,7 @@ use crate::figures::Map;
     after_help = "A greedy path goes from state to state of the data, each within --radius of the last, always to the one from which the learned \
         distance to the goal is least. Far goals are better reached with --link, which adds up short distances instead of trusting long ones.\n\n\
         Examples:\n  cm plan runs/plane --from=-20,0 --to 0,20 --figure plan.png\n  \
-        cm plan runs/plane --from=-20,0 --to 0,20 --radius 3 --link 2"
+        cm plan runs/plane --from=-20,0 --to 0,20 --radius 3 --link 3"
 )]
 pub(crate) struct Arguments {
     #[command(flatten)]

@@ -125,9 +125,8 @@ impl ActorSettings {
 
     /// The 2-D experiment: a direction, 3 x 64 swish over soft features, permuted goals, weight 0.01, Adam 1e-3.
     ///
-    /// The authors' script clips the gradients of six methods together to length 1. QRL's is by far the longest, about 100, so that the others' are divided by
-    /// about that, whatever their own length; Adam notices in its epsilon alone. Trained for itself, a method therefore is not clipped, and epsilon is 1e-6, a hundred times
-    /// the script's.
+    /// The authors' script clips the gradients of six methods together to length 1. Together they are about 100 long, mostly QRL's, so that each is divided by
+    /// about 100, whatever its own length; Adam notices in its epsilon alone. Trained for itself, a method therefore is not clipped, and epsilon is 1e-6 instead of 1e-8.
     pub fn plane() -> Self {
         let network = MlpSettings {
             hidden: vec![64; 3],
