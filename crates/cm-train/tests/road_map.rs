@@ -71,6 +71,7 @@ fn what_remains_is_the_length_of_the_shortest_chain() {
             arrived += 1;
             assert!((path.distances[0] - wanted).abs() <= 1e-4 * wanted.max(1e-3));
             assert_eq!(path.states.last().unwrap(), place(goal));
+            assert!(path.states.windows(2).all(|pair| pair[0] != pair[1]));
             for (pair, remaining) in path.states.windows(2).zip(path.distances.windows(2)) {
                 assert!(between(&pair[0], &pair[1]) <= links.radius);
                 let link = model.distances(&pair[0], &pair[1]).unwrap()[0];

@@ -126,12 +126,18 @@ impl<'a, B: Backend + 'static> RoadMap<'a, B> {
             path.distances[0] = direct;
             return Ok(path);
         }
+        // Start and goal may be among the places: no state twice in a row.
+        let mut go = |state: &[f32], remaining| {
+            if path.states.last().is_none_or(|last| last != state) {
+                path.push(state, remaining);
+            }
+        };
         let mut next = best.next;
         while let Some(place) = next {
-            path.push(self.place(place), ways[place].remaining);
+            go(self.place(place), ways[place].remaining);
             next = ways[place].next;
         }
-        path.push(goal, 0.0);
+        go(goal, 0.0);
         path.arrived = true;
         Ok(path)
     }
