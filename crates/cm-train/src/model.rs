@@ -103,7 +103,7 @@ impl<B: Backend + 'static> Model<B> {
         Ok(Var::new(&self.backend, [rows.len() / width, width], rows)?)
     }
 
-    fn check_rows(&self, what: &str, found: usize, expected: usize) -> Result<()> {
+    pub(crate) fn check_rows(&self, what: &str, found: usize, expected: usize) -> Result<()> {
         if found > 0 && found.is_multiple_of(expected) {
             return Ok(());
         }

@@ -84,6 +84,22 @@ fn what_remains_is_the_length_of_the_shortest_chain() {
 }
 
 #[test]
+fn refuses_other_widths() {
+    let (model, places) = model(Method::Cmd1);
+    let links = Links { radius: 3.0, longest: 2.0 };
+    for wrong in [&places[..3], &[]] {
+        assert!(matches!(RoadMap::new(&model, wrong, links), Err(Error::Width { .. })));
+    }
+    let map = RoadMap::new(&model, &places, links).unwrap();
+    let (state, none): (&[f32], &[f32]) = (&[1.0, 2.0], &[]);
+    for (start, goal) in
+        [(state, none), (none, state), (state, &places[..4]), (&places[..3], state)]
+    {
+        assert!(matches!(map.paths(start, goal), Err(Error::Width { .. })), "{start:?} {goal:?}");
+    }
+}
+
+#[test]
 fn refuses_what_cannot_be_linked() {
     let (model, places) = self::model(Method::Gcbc);
     let links = Links { radius: 3.0, longest: 2.0 };

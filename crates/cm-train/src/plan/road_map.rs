@@ -69,16 +69,19 @@ impl<'a, B: Backend + 'static> RoadMap<'a, B> {
                 found: method.to_string(),
             });
         }
+        let width = model.dimensions().state();
+        model.check_rows("places", places.len(), width)?;
         let mut map = Self { model, links, places, into: Vec::new() };
-        let places = places.chunks_exact(model.dimensions().state());
+        let places = places.chunks_exact(width);
         map.into = places.map(|place| map.links_into(place)).collect::<Result<_>>()?;
         Ok(map)
     }
 
     /// Plans from each start, whole states one after another, to one goal.
     pub fn paths(&self, starts: &[f32], goal: &[f32]) -> Result<Vec<GreedyPath>> {
-        let ways = self.ways(goal)?;
+        // Refuses starts and goals of another width.
         let direct = self.model.distances_to(starts, goal)?;
+        let ways = self.ways(goal)?;
         let starts = starts.chunks_exact(goal.len()).zip(direct);
         starts.map(|(start, direct)| self.follow(&ways, start, direct, goal)).collect()
     }
