@@ -1,15 +1,12 @@
 //! Every documented fact of AntMaze's evaluation.
 
+mod ant;
 mod simulator;
 
+use ant::{at, stream};
 use cm_envs::ant_maze::{ACTION, Ant, AntMaze, Cell, Maze, STATE, Task, standing};
 use cm_envs::{Env, Rollout, rollout};
-use cm_random::{Philox, Stream};
 use simulator::mujoco;
-
-fn stream(number: u64) -> Stream {
-    Philox::new(3).stream(number, 1)
-}
 
 /// Smallest and largest of many draws in each coordinate.
 fn bounds(draws: impl Iterator<Item = [f64; 2]>) -> [[f64; 2]; 2] {
@@ -123,13 +120,6 @@ fn goals_are_redrawn_and_episodes_depend_on_their_numbers_only() {
         assert_ne!(pair[0].goal, pair[1].goal);
         assert_ne!(pair[0].path, pair[1].path);
     }
-}
-
-/// An ant that is put down at `xy`, upright and at rest.
-fn at(xy: [f64; 2]) -> [f64; STATE] {
-    let mut state = [0.0; STATE];
-    (state[0], state[1], state[2], state[3]) = (xy[0], xy[1], 0.75, 1.0);
-    state
 }
 
 #[test]

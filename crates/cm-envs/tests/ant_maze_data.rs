@@ -1,23 +1,13 @@
 //! Every documented fact of how AntMaze's data is collected.
 
+mod ant;
 mod simulator;
 
+use ant::{at, stream};
 use cm_envs::ant_maze::{
     ACTION, Cell, CellRule, Collected, Guide, Maze, Navigator, Recipe, STATE, Task,
 };
-use cm_random::{Philox, Stream};
 use simulator::mujoco;
-
-fn stream(number: u64) -> Stream {
-    Philox::new(3).stream(number, 1)
-}
-
-/// An ant that is put down at `xy`, upright and at rest.
-fn at(xy: [f64; 2]) -> [f64; STATE] {
-    let mut state = [0.0; STATE];
-    (state[0], state[1], state[2], state[3]) = (xy[0], xy[1], 0.75, 1.0);
-    state
-}
 
 #[test]
 fn collection_goals_and_starts_are_d4rls() {
