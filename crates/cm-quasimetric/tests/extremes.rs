@@ -6,12 +6,14 @@ use cm_quasimetric::{Head, Reduction};
 use common::{HEADS, WIDTH, pairwise, random, rows, rowwise};
 use proptest::prelude::*;
 
-/// Every magnitude of `f32`, denormals included, in both signs.
+/// Every magnitude of `f32`, denormals included, in both signs; some so large that their difference
+/// overflows.
 fn any_magnitude() -> impl Strategy<Value = Vec<f32>> {
-    let value = (any::<u32>(), any::<bool>()).prop_map(|(bits, collide)| {
+    let bits = (any::<u32>(), any::<bool>()).prop_map(|(bits, collide)| {
         let value = f32::from_bits(if collide { bits & 0xFF80_0000 } else { bits });
         if value.is_finite() { value } else { 0.0 }
     });
+    let value = prop_oneof![20 => bits, 1 => prop::sample::select(&[f32::MAX, f32::MIN])];
     prop::collection::vec(value, 4 * WIDTH)
 }
 
@@ -36,6 +38,23 @@ proptest! {
         let logit = head.rowwise_backward(x, y, &[1.0, -2.0], &mut grad_x, &mut grad_y).unwrap();
         prop_assert!(grad_x.iter().chain(&grad_y).all(|g| g.is_finite()), "{}", head);
         prop_assert!(logit.is_finite());
+    }
+}
+
+#[test]
+fn a_difference_that_overflows_does_not_spoil_the_gradients_of_other_pairs() {
+    let x = [f32::MIN, 0.0, 0.0, 0.0, 3.0, 4.0, 0.0, 0.0];
+    let y = [f32::MAX, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0];
+    let (mut grad_x, mut grad_y) = ([0.0; 8], [0.0; 8]);
+    let pairs = (rows(&x, 4), rows(&y, 4));
+    Head::MRN.pairwise_backward(pairs.0, pairs.1, &[1.0; 4], &mut grad_x, &mut grad_y).unwrap();
+    // Towards both rows of y, one unit each; the last pair is the triangle of sides 3, 4 and 5.
+    let expected = [-2.0, 0.0, 0.0, 0.0, -1.0 + 0.6, 0.8, 0.0, 0.0];
+    for ((found, other), expected) in grad_x.iter().zip(&grad_y).zip(expected) {
+        assert!(
+            (found - expected).abs() < 1e-6 && (other + expected).abs() < 1e-6,
+            "{grad_x:?} {grad_y:?}"
+        );
     }
 }
 

@@ -9,7 +9,7 @@ use std::ops::Range;
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
-use super::norm::{careful_unit, irregular, is_regular};
+use super::norm::{careful_unit, differs_beyond_measure, irregular, is_regular};
 use super::record::Component;
 use super::weighted::{Layout, WeightedDifferences};
 use super::{BLOCK, Split};
@@ -37,12 +37,19 @@ pub(crate) fn pairwise_backward<E: Float>(
         let found =
             panels.as_ref().map(|panels| Component::find(split, component, x, y, panels, None));
         let Some(Component { norms, arg }) = found.as_ref().or(recorded) else { continue };
-        let irregular = match split.symmetric {
+        let mut irregular = match split.symmetric {
             0 => Vec::new(),
             _ => weigh(share, norms.as_ref(), grad, [n, m, stride], weights.as_mut()),
         };
         let (weights, arg) = (weights.as_ref(), arg.as_ref());
         let features = split.symmetric_features(component);
+        // A weight of 0 does not silence a difference that overflows; then every pair is irregular.
+        let overflows = irregular.iter().any(|&(i, j)| {
+            differs_beyond_measure(&x.row(i)[features.clone()], &y.row(j)[features.clone()])
+        });
+        if overflows {
+            irregular = (0..n).flat_map(|i| (0..m).map(move |j| (i, j))).collect();
+        }
         let offset = split.asymmetric_features(component).start;
 
         let b = &FeaturePanels::pack(y, features.clone());
@@ -55,6 +62,9 @@ pub(crate) fn pairwise_backward<E: Float>(
                         out[arg.to_index()] += grad * share;
                     }
                 }
+            }
+            if overflows {
+                return;
             }
             let layout = Layout::RowMajor;
             Arch::new().dispatch(WeightedDifferences {
@@ -79,6 +89,9 @@ pub(crate) fn pairwise_backward<E: Float>(
                         out[offset + arg.to_index()] -= grad * share;
                     }
                 }
+            }
+            if overflows {
+                return;
             }
             let layout = Layout::ColumnMajor;
             Arch::new().dispatch(WeightedDifferences {

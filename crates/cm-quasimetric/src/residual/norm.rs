@@ -93,6 +93,11 @@ pub(super) fn careful_unit<E: Float>(x: &[E], y: &[E], mut visit: impl FnMut(usi
     }
 }
 
+/// Whether two finite features of opposite sign differ by more than the largest number.
+pub(super) fn differs_beyond_measure<E: Float>(x: &[E], y: &[E]) -> bool {
+    x.iter().zip(y).any(|(&x, &y)| !(x - y).is_finite() && x.is_finite() && y.is_finite())
+}
+
 /// `|x - y| = norm * scale`, twice that if `half`; `scale` is the largest difference.
 struct Scaled<E> {
     scale: E,
