@@ -48,13 +48,43 @@ const DEPTH: usize = 4;
 impl Prefetcher {
     /// Starts `workers` threads that draw batches of `rows` rows from step `first_step` on.
     pub fn new(sampler: &Sampler, rows: usize, first_step: u64, workers: usize) -> Result<Self> {
+        Self::with_finish(sampler, rows, first_step, workers, |_, _| ())
+    }
+
+    /// The same, with `finish(step, batch)` called on every batch by the thread that drew it: noise, scaling and the like, which the caller then
+    /// need not wait for.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use cm_replay::{Batch, Dataset, Goals, Matrix, Prefetcher, Sampler};
+    /// # let numbers = Matrix::from_vec(50, 1, (0..50).map(|x| x as f32).collect())?;
+    /// # let data = Arc::new(Dataset::new(numbers.clone(), numbers, vec![50])?);
+    /// # let sampler = Sampler::new(data.clone(), Goals::geometric(0.9), 7)?;
+    /// let mut prefetcher = Prefetcher::with_finish(&sampler, 8, 0, 1, |step, batch| {
+    ///     batch.actions.fill(step as f32);
+    /// })?;
+    /// let mut batch = Batch::default();
+    /// prefetcher.next(&mut batch);
+    /// prefetcher.next(&mut batch);
+    /// assert_eq!(batch.actions, [1.0; 8]);
+    /// # Ok::<(), cm_replay::Error>(())
+    /// ```
+    pub fn with_finish(
+        sampler: &Sampler,
+        rows: usize,
+        first_step: u64,
+        workers: usize,
+        finish: impl Fn(u64, &mut Batch) + Clone + Send + 'static,
+    ) -> Result<Self> {
         if workers == 0 {
             let found = "0".to_owned();
             return Err(Error::Parameter { name: "workers", expected: "at least 1", found });
         }
-        let stride = workers as u64;
-        let workers = (0..stride)
-            .map(|worker| Worker::start(sampler.clone(), rows, first_step + worker, stride))
+        let workers = (0..workers as u64)
+            .map(|worker| {
+                let steps = (first_step + worker..).step_by(workers);
+                Worker::start(sampler.clone(), rows, steps, finish.clone())
+            })
             .collect::<Result<_>>()?;
         Ok(Self { workers, first_step, step: first_step })
     }
@@ -72,23 +102,29 @@ impl Prefetcher {
 }
 
 impl Worker {
-    fn start(sampler: Sampler, rows: usize, first_step: u64, stride: u64) -> Result<Self> {
+    fn start(
+        sampler: Sampler,
+        rows: usize,
+        mut steps: impl Iterator<Item = u64> + Send + 'static,
+        finish: impl Fn(u64, &mut Batch) + Send + 'static,
+    ) -> Result<Self> {
         let (give_filled, filled) = sync_channel(DEPTH);
         let (empty, take_empty) = sync_channel::<Batch>(DEPTH + 1);
         let work = move || {
-            let mut step = first_step;
             let mut spare: Vec<_> = (0..DEPTH).map(|_| Batch::new(sampler.data(), rows)).collect();
             // Ends when either channel's other side is gone.
-            while let Some(mut batch) = spare.pop().or_else(|| take_empty.recv().ok()) {
+            while let Some(mut batch) = spare.pop().or_else(|| take_empty.recv().ok())
+                && let Some(step) = steps.next()
+            {
                 if batch.steps.len() != rows || sampler.fill_sequentially(step, &mut batch).is_err()
                 {
                     batch = Batch::new(sampler.data(), rows);
                     sampler.fill_sequentially(step, &mut batch).expect("the buffers fit");
                 }
+                finish(step, &mut batch);
                 if give_filled.send(batch).is_err() {
                     return;
                 }
-                step += stride;
             }
         };
         let thread = std::thread::Builder::new()

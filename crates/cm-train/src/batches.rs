@@ -3,46 +3,40 @@
 use cm_nn::{Backend, Var};
 use cm_policy::Batch;
 use cm_random::Philox;
-use cm_replay::{Batch as Buffers, Sampler};
+use cm_replay::{Batch as Buffers, Prefetcher, Sampler};
 
 use crate::{Result, RunSettings, Task};
 
 /// The stream of the noise that is added to states and goals; cm-replay's streams are below it.
 const NOISE: u32 = 0x020;
 
-/// The batches of a run: a pure function of the data, the seed and the step.
+/// The batches of a run, one after another: each a pure function of the data, the seed and the step, drawn on a thread of its own while
+/// the step before is learned from.
 pub(crate) struct Batches {
-    sampler: Sampler,
+    prefetcher: Prefetcher,
     buffers: Buffers,
-    philox: Philox,
-    noise: f32,
-    /// Standard normal numbers of the batch under way.
-    normals: Vec<f32>,
-    stay_at_goal: bool,
 }
 
 impl Batches {
-    pub(crate) fn new(settings: &RunSettings, task: &Task) -> Result<Self> {
+    /// Begins with the batch of `step`.
+    pub(crate) fn new(settings: &RunSettings, task: &Task, step: u64) -> Result<Self> {
         let sampler = Sampler::new(task.data.clone(), settings.goals.goals(), settings.seed)?;
-        Ok(Self {
-            buffers: Buffers::new(&task.data, settings.batch),
-            philox: Philox::new(settings.seed),
-            noise: settings.observation_noise,
-            normals: Vec::new(),
-            stay_at_goal: settings.stay_at_goal,
-            sampler,
-        })
+        let philox = Philox::new(settings.seed);
+        let RunSettings { batch, observation_noise, stay_at_goal, .. } = *settings;
+        let prefetcher = Prefetcher::with_finish(&sampler, batch, step, 1, move |step, batch| {
+            if stay_at_goal {
+                stay(batch);
+            }
+            if observation_noise > 0.0 {
+                add_noise(philox, step, observation_noise, batch);
+            }
+        })?;
+        Ok(Self { prefetcher, buffers: Buffers::default() })
     }
 
-    /// The batch of `step`.
-    pub(crate) fn get<B: Backend>(&mut self, backend: &B, step: u64) -> Result<Batch<B>> {
-        self.sampler.fill(step, &mut self.buffers)?;
-        if self.stay_at_goal {
-            self.stay();
-        }
-        if self.noise > 0.0 {
-            self.add_noise(step);
-        }
+    /// The next batch.
+    pub(crate) fn next<B: Backend>(&mut self, backend: &B) -> Result<Batch<B>> {
+        self.prefetcher.next(&mut self.buffers);
         let buffers = &self.buffers;
         let rows = buffers.steps.len();
         let var = |values: &[f32]| Var::new(backend, [rows, values.len() / rows], values.to_vec());
@@ -58,35 +52,31 @@ impl Batches {
             steps_to_goal: Var::new(backend, [rows, 1], ahead)?,
         })
     }
+}
 
-    /// Where the goal is the state itself, the next state is as well.
-    fn stay(&mut self) {
-        let Buffers { steps, goal_steps, observations, next_observations, .. } = &mut self.buffers;
-        let width = observations.len() / steps.len();
-        let rows = observations.chunks_exact(width).zip(next_observations.chunks_exact_mut(width));
-        for ((step, goal), (state, next)) in steps.iter().zip(goal_steps.iter()).zip(rows) {
-            // One in five rows, at random: a choice of numbers is faster than a branch.
-            for (next, &state) in next.iter_mut().zip(state) {
-                *next = if step == goal { state } else { *next };
-            }
+/// Where the goal is the state itself, the next state is as well.
+fn stay(batch: &mut Buffers) {
+    let Buffers { steps, goal_steps, observations, next_observations, .. } = batch;
+    let width = observations.len() / steps.len();
+    let rows = observations.chunks_exact(width).zip(next_observations.chunks_exact_mut(width));
+    for ((step, goal), (state, next)) in steps.iter().zip(goal_steps.iter()).zip(rows) {
+        // One in five rows, at random: a choice of numbers is faster than a branch.
+        for (next, &state) in next.iter_mut().zip(state) {
+            *next = if step == goal { state } else { *next };
         }
     }
+}
 
-    /// The stream gives the numbers of the states first, then of the goals.
-    fn add_noise(&mut self, step: u64) {
-        let Buffers { observations, goals, .. } = &mut self.buffers;
-        self.normals.resize(observations.len() + goals.len(), 0.0);
-        let (philox, normals) = (self.philox, &mut self.normals[..]);
-        pulp::Arch::new().dispatch(
-            #[inline(always)]
-            || philox.normals(step, NOISE, 0, normals),
-        );
-        let (of_states, of_goals) = self.normals.split_at(observations.len());
-        for (numbers, normals) in [(observations, of_states), (goals, of_goals)] {
-            for (number, normal) in numbers.iter_mut().zip(normals) {
-                *number += self.noise * normal;
-            }
-        }
+/// The stream gives the numbers of the states first, then of the goals.
+fn add_noise(philox: Philox, step: u64, deviation: f32, batch: &mut Buffers) {
+    let Buffers { observations, goals, .. } = batch;
+    let mut normals = vec![0.0; observations.len() + goals.len()];
+    pulp::Arch::new().dispatch(
+        #[inline(always)]
+        || philox.normals(step, NOISE, 0, &mut normals),
+    );
+    for (number, normal) in observations.iter_mut().chain(goals).zip(normals) {
+        *number += deviation * normal;
     }
 }
 
@@ -107,7 +97,7 @@ mod tests {
         let backend = DfdxBackend::new(0);
         let batch = |stay_at_goal, observation_noise| {
             let settings = RunSettings { stay_at_goal, observation_noise, ..settings.clone() };
-            let batch = Batches::new(&settings, &task).unwrap().get(&backend, 7).unwrap();
+            let batch = Batches::new(&settings, &task, 7).unwrap().next(&backend).unwrap();
             [&batch.state, &batch.next_state, &batch.goal, &batch.steps_to_goal]
                 .map(|var| var.to_vec().unwrap())
         };

@@ -54,7 +54,7 @@ pub struct Report {
 pub struct Timings {
     /// Losses, gradients and optimisers.
     pub learning: Duration,
-    /// Drawing batches.
+    /// Waiting for batches, which are drawn on a thread beside, and handing them to the backend.
     pub sampling: Duration,
     /// Recording and checkpoints.
     pub recording: Duration,
@@ -127,7 +127,6 @@ impl<'a, B: Backend + 'static> Run<'a, B> {
         folder: &'a RunFolder,
     ) -> Result<Self> {
         let learner = settings.method.learner(backend, settings.seed, &task.dimensions)?;
-        let batches = Batches::new(settings, task)?;
         let lock = folder.lock()?;
         let checkpoint = folder.claim(settings)?;
         let (mut step, mut best, mut lengths) = (0, None, [0; 3]);
@@ -138,6 +137,7 @@ impl<'a, B: Backend + 'static> Run<'a, B> {
             Checkpoint { step, best, lengths, .. } = checkpoint;
         }
         backend.set_step(step)?;
+        let batches = Batches::new(settings, task, step)?;
         Ok(Self {
             metrics: Table::open(&folder.metrics_file(), lengths[0])?,
             evaluations: Table::open(&folder.evaluations_file(), lengths[1])?,
@@ -164,7 +164,7 @@ impl<'a, B: Backend + 'static> Run<'a, B> {
     fn advance(&mut self, watch: &mut impl FnMut(Event)) -> Result<()> {
         let RunSettings { steps, log_every, evaluate_every, checkpoint_every, .. } = *self.settings;
         let started = Instant::now();
-        let batch = self.batches.get(self.backend, self.step)?;
+        let batch = self.batches.next(self.backend)?;
         self.timings.sampling += started.elapsed();
         let started = Instant::now();
         let metrics = self.learner.step(&batch)?;
