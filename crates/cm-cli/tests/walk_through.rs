@@ -140,10 +140,18 @@ fn from_a_csv_file_to_a_distance_and_a_picture() {
             "other settings",
         ),
         (vec!["inspect", "nothing.csv"], "nothing.csv"),
+        (vec!["inspect", "short.safetensors"], "short.safetensors"),
+        (vec!["plot", "runs/none"], "runs/none"),
     ];
+    let model = std::fs::read(folder.join("runs/walks/model.safetensors")).unwrap();
+    std::fs::write(folder.join("short.safetensors"), &model[..20]).unwrap();
     for (arguments, part) in wrong {
         let message = fail(folder, &arguments);
         assert!(message.contains(part), "{arguments:?}: {message}");
+        for cause in ["os error", "invalid header"] {
+            let twice = message.lines().any(|line| line.matches(cause).count() > 1);
+            assert!(!twice, "{arguments:?}: {message}");
+        }
     }
 }
 

@@ -123,12 +123,12 @@ pub enum Error {
         found: f64,
     },
     /// A file that cannot be read or written.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {cause}", path.display())]
     File {
         /// The file.
         path: PathBuf,
         /// What the operating system said.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// A file whose content does not describe what was asked for.
     #[error("{}: {reason}", path.display())]

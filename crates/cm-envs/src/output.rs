@@ -8,7 +8,7 @@ use crate::Error;
 pub(crate) fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".partial");
-    let failed = |source| Error::File { path: path.into(), source };
+    let failed = |cause| Error::File { path: path.into(), cause };
     std::fs::write(&beside, bytes).map_err(failed)?;
     std::fs::rename(&beside, path).map_err(failed)
 }

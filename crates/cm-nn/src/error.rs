@@ -75,20 +75,20 @@ pub enum Error {
     #[error("safetensors: {0}")]
     Safetensors(String),
     /// A file could not be read or written.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {cause}", path.display())]
     File {
         /// The file.
         path: PathBuf,
         /// What the system said.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// A file's content was refused.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {cause}", path.display())]
     Content {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: Box<Error>,
+        cause: Box<Error>,
     },
     /// The backend's device failed.
     #[error("backend: {0}")]

@@ -7,20 +7,20 @@ use std::path::{Path, PathBuf};
 #[non_exhaustive]
 pub enum Error {
     /// Something went wrong with the file at `path`.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {cause}", path.display())]
     File {
         /// The file.
         path: PathBuf,
         /// What went wrong.
-        source: Box<Error>,
+        cause: Box<Error>,
     },
     /// The operating system refused an operation.
-    #[error("could not {operation}: {source}")]
+    #[error("could not {operation}: {cause}")]
     Io {
         /// What was attempted.
         operation: &'static str,
         /// The system's answer.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// The file is not what its format demands.
     #[error("not a valid {format} file: {reason}")]
@@ -159,7 +159,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
     pub(crate) fn io(operation: &'static str) -> impl FnOnce(std::io::Error) -> Self {
-        move |source| Self::Io { operation, source }
+        move |cause| Self::Io { operation, cause }
     }
 
     pub(crate) fn format(format: &'static str, reason: impl ToString) -> Self {
@@ -169,7 +169,7 @@ impl Error {
     pub(crate) fn in_file(self, path: &Path) -> Self {
         match self {
             Self::File { .. } => self,
-            other => Self::File { path: path.to_owned(), source: Box::new(other) },
+            other => Self::File { path: path.to_owned(), cause: Box::new(other) },
         }
     }
 }

@@ -131,5 +131,5 @@ fn names_what_is_missing_and_what_there_is() {
     let error = read(sample("make_samples.py"), &ReadOptions::default()).unwrap_err();
     assert!(error.to_string().contains("safetensors, csv or cmdata, found `py`"), "{error}");
     let error = read(sample("nothing.npz"), &ReadOptions::default()).unwrap_err();
-    assert!(matches!(&error, Error::File { source, .. } if matches!(**source, Error::Io { .. })));
+    assert!(matches!(&error, Error::File { cause, .. } if matches!(**cause, Error::Io { .. })));
 }

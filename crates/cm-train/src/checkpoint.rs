@@ -84,9 +84,9 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
             file.sync_all()
         })
         .and_then(|()| std::fs::rename(&partial, path));
-    written.map_err(|source| {
+    written.map_err(|cause| {
         // What is left of the attempt, if anything, is of no use.
         let _ = std::fs::remove_file(&partial);
-        Error::File { path: path.to_path_buf(), source }
+        Error::File { path: path.to_path_buf(), cause }
     })
 }

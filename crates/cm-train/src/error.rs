@@ -26,12 +26,12 @@ pub enum Error {
         found: String,
     },
     /// A file could not be read or written.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {cause}", path.display())]
     File {
         /// The file.
         path: PathBuf,
         /// What the system said.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// A file's content is not what it should be.
     #[error("{}: {reason}", path.display())]
@@ -100,7 +100,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 impl Error {
     /// An [`Error::File`] about `path`, for `map_err`.
     pub(crate) fn file(path: &Path) -> impl FnOnce(std::io::Error) -> Self + '_ {
-        move |source| Self::File { path: path.to_path_buf(), source }
+        move |cause| Self::File { path: path.to_path_buf(), cause }
     }
 
     pub(crate) fn content(path: &Path, reason: impl Into<String>) -> Self {

@@ -81,7 +81,7 @@ impl RunFolder {
             Err(TryLockError::WouldBlock) => Err(Error::Busy { path: self.path.clone() }),
             // Some network drives have no locks: there the user has to take care.
             Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => Ok(file),
-            Err(TryLockError::Error(source)) => Err(Error::File { path, source }),
+            Err(TryLockError::Error(cause)) => Err(Error::File { path, cause }),
         }
     }
 

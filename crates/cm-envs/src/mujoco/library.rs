@@ -91,8 +91,7 @@ impl Mujoco {
     pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
         // A name without a folder would be searched for elsewhere.
-        let file =
-            path.canonicalize().map_err(|source| Error::File { path: path.into(), source })?;
+        let file = path.canonicalize().map_err(|cause| Error::File { path: path.into(), cause })?;
         // SAFETY: a library's initialisers run now. Nothing can be said of those of a file that is not MuJoCo, as the documentation warns;
         // those of MuJoCo and of what it links to have no requirements.
         let library = unsafe { Library::new(&file) }

@@ -76,9 +76,9 @@ impl Model {
     pub fn describe(&self) -> Result<String, Error> {
         // MuJoCo prints to files only.
         let file = tempfile::NamedTempFile::new()
-            .map_err(|source| Error::File { path: std::env::temp_dir(), source })?;
+            .map_err(|cause| Error::File { path: std::env::temp_dir(), cause })?;
         let path = file.path().to_owned();
-        let failed = |source| Error::File { path: path.clone(), source };
+        let failed = |cause| Error::File { path: path.clone(), cause };
         let name = CString::new(path.as_os_str().as_encoded_bytes())
             .map_err(|error| failed(error.into()))?;
         // SAFETY: the model lives as long as `self`, both strings through the call; the format is for one double.

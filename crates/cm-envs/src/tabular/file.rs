@@ -33,8 +33,8 @@ use crate::output::write_atomically;
 /// ```
 pub fn load<Process: DeserializeOwned>(path: impl AsRef<Path>) -> Result<Process, Error> {
     let path = path.as_ref();
-    let text = std::fs::read_to_string(path)
-        .map_err(|source| Error::File { path: path.into(), source })?;
+    let text =
+        std::fs::read_to_string(path).map_err(|cause| Error::File { path: path.into(), cause })?;
     toml::from_str(&text)
         .map_err(|error| Error::Content { path: path.into(), reason: error.to_string() })
 }

@@ -53,19 +53,19 @@ impl Snapshot {
         let written = std::fs::write(&partial, bytes)
             .and_then(|()| std::fs::File::open(&partial)?.sync_all())
             .and_then(|()| std::fs::rename(&partial, path));
-        written.map_err(|source| {
+        written.map_err(|cause| {
             // What is left of the attempt, if anything, is of no use.
             let _ = std::fs::remove_file(&partial);
-            Error::File { path: path.to_path_buf(), source }
+            Error::File { path: path.to_path_buf(), cause }
         })
     }
 
     /// Reads a safetensors file; errors name it.
     pub fn load_safetensors(path: &Path) -> Result<Self> {
-        let file = |source| Error::File { path: path.to_path_buf(), source };
+        let file = |cause| Error::File { path: path.to_path_buf(), cause };
         let bytes = std::fs::read(path).map_err(file)?;
         Self::from_safetensors(&bytes)
-            .map_err(|source| Error::Content { path: path.to_path_buf(), source: source.into() })
+            .map_err(|cause| Error::Content { path: path.to_path_buf(), cause: cause.into() })
     }
 }
 

@@ -7,7 +7,8 @@ use rayon::prelude::*;
 
 use super::norm::norms;
 use super::record::Component;
-use super::{BLOCK, Split, tiles};
+use super::tiles::{self, Tile, walk};
+use super::{BLOCK, Split};
 use crate::panels::RowPanels;
 use crate::{Float, Rows};
 
@@ -53,31 +54,18 @@ impl<E: Float> WithSimd for Forward<'_, E> {
     fn with_simd<S: Simd>(mut self, simd: S) {
         for (columns, panel) in self.panels.iter() {
             let panel = E::as_vectors::<S>(panel).0;
-            let mut row = self.rows.start;
-            // Eight rows of sums fit the register file of AVX-512, four that of AVX2.
-            while S::REGISTER_COUNT >= 32 && row + 8 <= self.rows.end {
-                self.tile::<S, 8>(simd, row, columns.clone(), panel);
-                row += 8;
-            }
-            while row + 4 <= self.rows.end {
-                self.tile::<S, 4>(simd, row, columns.clone(), panel);
-                row += 4;
-            }
-            while row < self.rows.end {
-                self.tile::<S, 1>(simd, row, columns.clone(), panel);
-                row += 1;
-            }
+            walk(simd, self.rows.clone(), &mut self, &columns, panel);
         }
     }
 }
 
-impl<E: Float> Forward<'_, E> {
+impl<E: Float> Tile<E> for Forward<'_, E> {
     #[inline(always)]
     fn tile<S: Simd, const ROWS: usize>(
         &mut self,
         simd: S,
         first: usize,
-        columns: Range<usize>,
+        columns: &Range<usize>,
         panel: &[E::Vector<S>],
     ) {
         let mut total = [E::splat(simd, E::ZERO); ROWS];

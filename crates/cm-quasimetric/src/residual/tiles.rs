@@ -1,8 +1,46 @@
 //! The innermost loops: a few rows of `x` against one panel of rows of `y`, all in registers.
 
+use std::ops::Range;
+
 use pulp::Simd;
 
 use crate::Float;
+
+/// Work on a few rows at a time.
+pub(super) trait Tile<E: Float> {
+    /// Rows `first..first + ROWS` against one panel, which holds what `range` says.
+    fn tile<S: Simd, const ROWS: usize>(
+        &mut self,
+        simd: S,
+        first: usize,
+        range: &Range<usize>,
+        panel: &[E::Vector<S>],
+    );
+}
+
+/// Takes all `rows`: eight at a time where the register file has room for two registers of each (AVX-512), four where it has not (AVX2).
+#[inline(always)]
+pub(super) fn walk<E: Float, S: Simd>(
+    simd: S,
+    rows: Range<usize>,
+    work: &mut impl Tile<E>,
+    range: &Range<usize>,
+    panel: &[E::Vector<S>],
+) {
+    let mut row = rows.start;
+    while S::REGISTER_COUNT >= 32 && row + 8 <= rows.end {
+        work.tile::<S, 8>(simd, row, range, panel);
+        row += 8;
+    }
+    while row + 4 <= rows.end {
+        work.tile::<S, 4>(simd, row, range, panel);
+        row += 4;
+    }
+    while row < rows.end {
+        work.tile::<S, 1>(simd, row, range, panel);
+        row += 1;
+    }
+}
 
 /// `sum_i (x_i - y_i)^2` for each pair of the tile.
 #[inline(always)]

@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use pulp::{Simd, WithSimd};
 
+use super::tiles::{Tile, walk};
 use crate::panels::FeaturePanels;
 use crate::{Float, Rows};
 
@@ -38,31 +39,18 @@ impl<E: Float> WithSimd for WeightedDifferences<'_, E> {
     fn with_simd<S: Simd>(mut self, simd: S) {
         for (features, panel) in self.b.iter() {
             let panel = E::as_vectors::<S>(panel).0;
-            let mut row = self.rows.start;
-            // Each row needs two registers: its features and its sum.
-            while S::REGISTER_COUNT >= 32 && row + 8 <= self.rows.end {
-                self.tile::<S, 8>(simd, row, features.clone(), panel);
-                row += 8;
-            }
-            while row + 4 <= self.rows.end {
-                self.tile::<S, 4>(simd, row, features.clone(), panel);
-                row += 4;
-            }
-            while row < self.rows.end {
-                self.tile::<S, 1>(simd, row, features.clone(), panel);
-                row += 1;
-            }
+            walk(simd, self.rows.clone(), &mut self, &features, panel);
         }
     }
 }
 
-impl<E: Float> WeightedDifferences<'_, E> {
+impl<E: Float> Tile<E> for WeightedDifferences<'_, E> {
     #[inline(always)]
     fn tile<S: Simd, const ROWS: usize>(
         &mut self,
         simd: S,
         first: usize,
-        features: Range<usize>,
+        features: &Range<usize>,
         panel: &[E::Vector<S>],
     ) {
         let mut a = [E::splat(simd, E::ZERO); ROWS];

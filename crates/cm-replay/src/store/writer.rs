@@ -235,6 +235,6 @@ fn pad(target: &mut impl Write, offset: u64) -> Result<u64> {
     Ok(aligned)
 }
 
-fn write_error(source: std::io::Error) -> Error {
-    Error::Io { operation: "write the file", source }
+fn write_error(cause: std::io::Error) -> Error {
+    Error::Io { operation: "write the file", cause }
 }

@@ -8,6 +8,29 @@ use crate::{Model, Result};
 /// How to plan by the learned distance to the goal alone.
 ///
 /// Far from the goal that distance has hollows in which such a path stops; a [`RoadMap`](super::RoadMap) has none.
+///
+/// ```
+/// # use std::sync::atomic::AtomicBool;
+/// # use cm_nn::DfdxBackend;
+/// # use cm_train::{Method, Model, RunFolder, RunSettings, TaskSettings, train};
+/// use cm_train::Planner;
+///
+/// # let mut settings = RunSettings { steps: 2, evaluate_every: 0, ..RunSettings::plane(Method::Cmd1) };
+/// # if let TaskSettings::PointMaze { world, data } = &mut settings.task {
+/// #     (world.states, data.trajectories) = (300, 20);
+/// # }
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let folder = RunFolder::new(folder.path().join("run"));
+/// # let (backend, task) = (DfdxBackend::new(0), settings.task.open()?);
+/// # train(&backend, &settings, &task, &folder, &AtomicBool::new(false), |_| {})?;
+/// let model = Model::load(&backend, &folder, false)?;
+/// let places = [1.0, 0.0, 2.0, 0.0];
+/// let planner = Planner { radius: 2.0, longest: 10, arrived: 0.5 };
+/// let path = &planner.paths(&model, &places, &[0.0, 0.0], &[2.0, 0.0])?[0];
+/// // Every move brings it nearer.
+/// assert!(path.distances.is_sorted_by(|a, b| a > b));
+/// # Ok::<(), cm_train::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Planner {
     /// How far one move may go, in the state's own units.

@@ -8,7 +8,7 @@ use cm_nn::Backend;
 use super::{GreedyPath, check_positive, l2};
 use crate::{Error, Method, Model, Result};
 
-/// Which places are linked.
+/// Which places are linked in a [`RoadMap`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Links {
     /// How far apart places may be, in the state's own units.

@@ -108,11 +108,16 @@ fn is_there(output: &Path, plan: &Plan) -> anyhow::Result<bool> {
         return Ok(false);
     }
     match found {
-        Some(found) if found == *plan => Ok(true),
-        Some(_) => anyhow::bail!(
-            "{} was generated with other settings; delete it, or give another --out",
-            output.display()
-        ),
+        Some(found) => {
+            let differences = plan.differences(&found)?;
+            anyhow::ensure!(
+                differences.is_empty(),
+                "{} was generated with other settings ({}); delete it, or give another --out",
+                output.display(),
+                differences.join(", ")
+            );
+            Ok(true)
+        }
         // Cut off between the data and its description.
         None if output.with_extension("parts").exists() => Ok(false),
         None => anyhow::bail!(

@@ -35,11 +35,15 @@ impl Parts {
         let path = folder.join("plan.toml");
         match Plan::load(&path)? {
             None => plan.save(&path, None)?,
-            Some(found) => ensure!(
-                found == *plan,
-                "{} holds unfinished data of other settings; delete it, or give another --out",
-                folder.display()
-            ),
+            Some(found) => {
+                let differences = plan.differences(&found)?;
+                ensure!(
+                    differences.is_empty(),
+                    "{} holds unfinished data of other settings ({}); delete it, or give another --out",
+                    folder.display(),
+                    differences.join(", ")
+                );
+            }
         }
         Ok(Self { folder, plan: plan.clone() })
     }

@@ -42,6 +42,14 @@ impl Plan {
         (self.transitions - episode * Recipe::EPISODE).min(Recipe::EPISODE)
     }
 
+    /// The names of the settings in which it differs from another plan, none if it does not.
+    pub(super) fn differences(&self, other: &Self) -> anyhow::Result<Vec<String>> {
+        let other = toml::Table::try_from(other)?;
+        let settings = toml::Table::try_from(self)?.into_iter();
+        let differing = settings.filter(|(name, value)| other.get(name) != Some(value));
+        Ok(differing.map(|(name, _)| format!("`{name}`")).collect())
+    }
+
     /// The plan in the file at `path`, if there is one.
     pub(super) fn load(path: &Path) -> anyhow::Result<Option<Self>> {
         let text = match std::fs::read_to_string(path) {
@@ -76,9 +84,8 @@ impl Plan {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_million_rows_are_999_episodes_and_one_row() {
-        let plan = Plan {
+    fn plan() -> Plan {
+        Plan {
             task: "antmaze-umaze-v2".into(),
             seed: 0,
             transitions: 1_000_000,
@@ -86,7 +93,19 @@ mod tests {
             noise: 0.2,
             expert_sha256: String::new(),
             mujoco: String::new(),
-        };
+        }
+    }
+
+    #[test]
+    fn differences_are_named() {
+        assert!(plan().differences(&plan()).unwrap().is_empty());
+        let other = Plan { seed: 1, noise: 0.1, ..plan() };
+        assert_eq!(plan().differences(&other).unwrap(), ["`noise`", "`seed`"]);
+    }
+
+    #[test]
+    fn a_million_rows_are_999_episodes_and_one_row() {
+        let plan = plan();
         assert_eq!(
             (plan.episodes(), plan.rows(0), plan.rows(998), plan.rows(999)),
             (1000, 1001, 1001, 1)
