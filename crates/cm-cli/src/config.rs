@@ -36,7 +36,7 @@ pub(crate) struct ConfigArguments {
     /// Episodes of an evaluation.
     #[arg(long)]
     episodes: Option<u64>,
-    /// Any other setting by its place in the TOML file, such as `method.cmd1.twin=false`.
+    /// Any other setting by its place in the TOML file, such as `method.cmd1.twin=false`; `none` switches off what is optional.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
 }
@@ -234,12 +234,32 @@ mod tests {
     #[test]
     fn what_is_printed_can_be_read_back() {
         for method in Method::ALL {
-            let printed = settings(&["--env", "pointmaze", "--method", method.key()]).unwrap();
-            let folder = tempfile::tempdir().unwrap();
-            let file = folder.path().join("settings.toml");
-            std::fs::write(&file, printed.to_toml()).unwrap();
-            assert_eq!(settings(&["--config", file.to_str().unwrap()]).unwrap(), printed);
+            let method = ["--method", method.key()];
+            for task in [["--env", "pointmaze"], ["--data", "walks.csv"]] {
+                let printed = settings(&[method, task].concat()).unwrap();
+                assert_eq!(read_back(&printed), printed);
+            }
         }
+    }
+
+    #[test]
+    fn what_is_optional_can_be_switched_off() {
+        let clip = "method.gcbc.adam.clip";
+        let own = ["--data", "walks.csv", "--method", "gcbc"];
+        let with = |setting: &str| settings(&[&own[..], &["--set", setting]].concat());
+        let (on, off) = (settings(&own).unwrap(), with(&format!("{clip}=none")).unwrap());
+        assert!(on.to_toml().contains("clip = 1.0") && off.to_toml().contains("clip = \"none\""));
+        assert_eq!(read_back(&off), off);
+        let message = format!("{:#}", with(&format!("{clip}=never")).unwrap_err());
+        assert!(message.contains("clip") && message.contains("\"none\""), "{message}");
+    }
+
+    /// The settings that the file of some gives.
+    fn read_back(printed: &RunSettings) -> RunSettings {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("settings.toml");
+        std::fs::write(&file, printed.to_toml()).unwrap();
+        settings(&["--config", file.to_str().unwrap()]).unwrap()
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod gradients;
 mod initialise;
 mod modules;
 mod optimise;
+pub mod or_none;
 mod parameters;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

@@ -19,6 +19,7 @@ pub struct AdamSettings {
     /// Added to the root of the mean of squares; positive.
     pub epsilon: f32,
     /// The length all gradients together are cut to; positive, or none.
+    #[serde(with = "crate::or_none")]
     pub clip: Option<f32>,
 }
 

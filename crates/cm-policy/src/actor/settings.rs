@@ -17,8 +17,8 @@ pub struct ActorSettings {
     pub extraction: Extraction,
     /// How it is held to the data's actions.
     pub behaviour_cloning: BehaviourCloning,
-    /// Whether behaviour cloning mixes similar rows. Where settings are read, none is meant unless there is one: a file cannot say "none".
-    #[serde(default)]
+    /// Whether behaviour cloning mixes similar rows, and how.
+    #[serde(default, with = "cm_nn::or_none")]
     pub mixup: Option<Mixup>,
     /// Which goals the policy is trained to reach.
     pub goals: PolicyGoals,
