@@ -73,12 +73,13 @@ impl Page {
             let tag = if number == 0 { "th" } else { "td" };
             self.push(format_args!("<tr>"));
             for cell in row {
-                match cell.strip_prefix('*') {
-                    Some(best) => {
-                        self.push(format_args!("<{tag} class=\"best\">{}</{tag}>", escape(best)))
-                    }
-                    None => self.push(format_args!("<{tag}>{}</{tag}>", escape(cell))),
-                }
+                let (class, text) = match cell.strip_prefix('*') {
+                    Some(best) => (" class=\"best\"", best),
+                    None => ("", cell.as_str()),
+                };
+                // A number and its error stay on one line.
+                let text = escape(text).replace(" ± ", "&nbsp;±&nbsp;");
+                self.push(format_args!("<{tag}{class}>{text}</{tag}>"));
             }
             self.push(format_args!("</tr>\n"));
         }
