@@ -64,6 +64,14 @@ impl Initialiser {
     pub const LECUN_NORMAL: Self =
         Self::VarianceScaling { scale: 1.0, fan: Fan::In, shape: Spread::TruncatedNormal };
     /// A normal of variance `1 / fan_in` cut at two standard deviations, which leaves 0.774 of its variance: what the authors' 2-D script uses.
+    ///
+    /// ```
+    /// use cm_nn::Initialiser;
+    ///
+    /// let weights = Initialiser::CUT_NORMAL.values(0, "w", [64, 64])?;
+    /// assert!(weights.iter().all(|weight| weight.abs() <= 2.001 / 64_f32.sqrt()));
+    /// # Ok::<(), cm_nn::Error>(())
+    /// ```
     pub const CUT_NORMAL: Self =
         Self::VarianceScaling { scale: 0.774, fan: Fan::In, shape: Spread::TruncatedNormal };
 

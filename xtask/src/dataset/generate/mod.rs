@@ -109,14 +109,8 @@ fn is_there(output: &Path, plan: &Plan) -> anyhow::Result<bool> {
     }
     match found {
         Some(found) => {
-            let differences = plan.differences(&found)?;
-            anyhow::ensure!(
-                differences.is_empty(),
-                "{} was generated with other settings ({}); delete it, or give another --out",
-                output.display(),
-                differences.join(", ")
-            );
-            Ok(true)
+            let what = format!("{} was generated with", output.display());
+            plan.ensure_same(&found, what).map(|()| true)
         }
         // Cut off between the data and its description.
         None if output.with_extension("parts").exists() => Ok(false),

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use cm_envs::ant_maze::{ACTION, Collected, Guide, Recipe, STATE};
 use cm_envs::mujoco::Mujoco;
 use cm_replay::Dataset;
@@ -36,13 +36,8 @@ impl Parts {
         match Plan::load(&path)? {
             None => plan.save(&path, None)?,
             Some(found) => {
-                let differences = plan.differences(&found)?;
-                ensure!(
-                    differences.is_empty(),
-                    "{} holds unfinished data of other settings ({}); delete it, or give another --out",
-                    folder.display(),
-                    differences.join(", ")
-                );
+                let what = format!("{} holds unfinished data of", folder.display());
+                plan.ensure_same(&found, what)?;
             }
         }
         Ok(Self { folder, plan: plan.clone() })

@@ -3,6 +3,7 @@
 use anyhow::Context;
 use cm_envs::ant_maze::{CellRule, Recipe, Task};
 use serde::{Deserialize, Serialize};
+use std::fmt::Display;
 use std::path::Path;
 
 /// The settings of a generated data set, kept beside it.
@@ -42,12 +43,18 @@ impl Plan {
         (self.transitions - episode * Recipe::EPISODE).min(Recipe::EPISODE)
     }
 
-    /// The names of the settings in which it differs from another plan, none if it does not.
-    pub(super) fn differences(&self, other: &Self) -> anyhow::Result<Vec<String>> {
-        let other = toml::Table::try_from(other)?;
+    /// Refuses what another plan has made: `found` says how, `what` begins the message.
+    pub(super) fn ensure_same(&self, found: &Self, what: impl Display) -> anyhow::Result<()> {
+        let found = toml::Table::try_from(found)?;
         let settings = toml::Table::try_from(self)?.into_iter();
-        let differing = settings.filter(|(name, value)| other.get(name) != Some(value));
-        Ok(differing.map(|(name, _)| format!("`{name}`")).collect())
+        let differing = settings.filter(|(name, value)| found.get(name) != Some(value));
+        let names: Vec<_> = differing.map(|(name, _)| format!("`{name}`")).collect();
+        anyhow::ensure!(
+            names.is_empty(),
+            "{what} other settings ({}); delete it, or give another --out",
+            names.join(", ")
+        );
+        Ok(())
     }
 
     /// The plan in the file at `path`, if there is one.
@@ -98,9 +105,10 @@ mod tests {
 
     #[test]
     fn differences_are_named() {
-        assert!(plan().differences(&plan()).unwrap().is_empty());
+        plan().ensure_same(&plan(), "made with").unwrap();
         let other = Plan { seed: 1, noise: 0.1, ..plan() };
-        assert_eq!(plan().differences(&other).unwrap(), ["`noise`", "`seed`"]);
+        let message = plan().ensure_same(&other, "made with").unwrap_err().to_string();
+        assert!(message.starts_with("made with other settings (`noise`, `seed`);"), "{message}");
     }
 
     #[test]

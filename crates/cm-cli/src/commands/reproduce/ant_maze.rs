@@ -284,7 +284,7 @@ fn table(
             };
             match found {
                 Some(Spread { mean, error }) => {
-                    let mark = if *mean >= top { "*" } else { "" };
+                    let mark = if *mean >= top && top > 0.0 { "*" } else { "" };
                     let error =
                         if arguments.seeds < 2 { String::new() } else { format!(" ± {error:.1}") };
                     format!("{mark}{mean:.1}{error}{paper}")
