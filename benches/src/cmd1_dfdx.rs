@@ -1,10 +1,10 @@
-//! The step of [`cmd1`](crate::cmd1) composed of dfdx's own operations, modules and optimiser.
+//! The step of [`Step::cmd1`](crate::steps::Step::cmd1) composed of dfdx's own operations, modules and optimiser.
 
 use cm_random::{Philox, unit_f32};
 use dfdx::optim::{Adam, AdamConfig, Optimizer};
 use dfdx::prelude::*;
 
-use crate::cmd1::{ACTION, BATCH, CLONING, Data, FEATURES, GOAL, KERNEL, LOGIT_SCALE, STATE};
+use crate::steps::{ACTION, BATCH, CLONING, Data, FEATURES, GOAL, KERNEL, LOGIT_SCALE, STATE};
 
 type Matrix<T = NoneTape> = Tensor<(usize, usize), f32, Cpu, T>;
 type Taped = Matrix<OwnedTape<f32, Cpu>>;
@@ -221,8 +221,10 @@ mod tests {
     #[test]
     fn both_steps_start_at_chance() {
         let data = Data::new();
-        let ours = crate::cmd1::Learner::new(&DfdxBackend::new(0), &[64; 3]).expect("sizes");
-        let ours = ours.step(&data).and_then(|loss| loss.item()).expect("shapes");
+        let mut ours = crate::steps::Step::cmd1(&DfdxBackend::new(0), &[64; 3]);
+        let metrics = ours.draw_and_run(&data).expect("shapes");
+        let loss = metrics.iter().find(|(name, _)| *name == "contrastive_loss");
+        let ours = loss.expect("CMD-1 is contrastive").1.item().expect("one replica");
         let plain = narrow::Learner::new().step(&data);
         let chance = (BATCH as f32).ln();
         assert!((ours - chance).abs() < 0.1, "{ours} {chance}");

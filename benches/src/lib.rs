@@ -2,13 +2,13 @@
 
 pub mod bare_mujoco;
 pub mod baseline;
-pub mod cmd1;
 pub mod cmd1_dfdx;
 pub mod heads;
 pub mod info_nce;
 pub mod processes;
 pub mod python;
 mod ratio;
+pub mod steps;
 
 pub use ratio::{best_of, compare};
 

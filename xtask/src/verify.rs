@@ -18,7 +18,8 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let example = ["run", "--release", "-p", "cm-distill", "--example", "learned_against_exact"];
+    let example =
+        ["run", "--release", "-p", "cm-learner-tests", "--example", "learned_against_exact"];
     let status = Command::new(cargo)
         .args(example)
         .args(["--locked", "--", "--seed", &arguments.seed.to_string(), "--out"])

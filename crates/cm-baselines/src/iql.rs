@@ -4,15 +4,15 @@
 //! `Q(s, a, g)` over the actions taken at `s`, `Q(s, a, g)` regresses to `reward + discount V(s', g)`, and the policy imitates the data with weights
 //! that grow with the advantage `Q - V`. Equation numbers are those of the IQL paper.
 
-use cm_nn::{AdamSettings, Backend, Ema, Mlp, MlpSettings, Over, Parameters, Result, Twin, Var};
-use cm_policy::{
-    Actor, ActorSettings, Batch, BehaviourCloning, Dimensions, FeatureSettings, Features, Group,
-    Learner, Metrics, PolicySettings,
+use cm_learner::{
+    Dimensions, FeatureSettings, Features, Group, Learner, Metrics, Transitions, Update,
 };
+use cm_nn::check::{Within, fraction, not_negative, positive, require};
+use cm_nn::{AdamSettings, Backend, Mlp, MlpSettings, Over, Parameters, Result, Twin, Var};
+use cm_policy::{Actor, ActorSettings, BehaviourCloning, PolicySettings};
 use serde::{Deserialize, Serialize};
 
 use crate::Reward;
-use crate::check::{fraction, not_negative, positive, require};
 use crate::reward::{reached, squared_error};
 
 /// The expectile loss of Eq. 5: `mean |expectile - 1(u < 0)| u^2`.
@@ -138,14 +138,17 @@ impl IqlSettings {
 
     /// Refuses settings outside their ranges.
     pub fn check(&self) -> Result<()> {
+        self.features.check().within("features")?;
+        self.network.check().within("network")?;
         fraction("discount", self.discount)?;
         let expectile = self.expectile;
         require(expectile > 0.0 && expectile < 1.0, "expectile", "in (0, 1)", expectile)?;
         fraction("target_decay", self.target_decay)?;
         not_negative("advantage_sharpness", self.advantage_sharpness)?;
         positive("largest_weight", self.largest_weight)?;
-        self.value_adam.check()?;
-        self.critic_adam.check()?;
+        self.value_adam.check().within("value_adam")?;
+        self.critic_adam.check().within("critic_adam")?;
+        self.policy_adam.check().within("policy_adam")?;
         self.actor().check()
     }
 
@@ -167,12 +170,12 @@ impl IqlSettings {
 ///
 /// ```
 /// use cm_baselines::{Iql, IqlSettings};
+/// use cm_learner::Dimensions;
 /// use cm_nn::{DfdxBackend, Var};
-/// use cm_policy::Dimensions;
 ///
 /// let backend = DfdxBackend::new(0);
 /// let settings = IqlSettings { expectile: 0.95, ..IqlSettings::plane() };
-/// let iql = Iql::new(&backend, 0, &settings, &Dimensions::new(2, 2, 0..2)?)?;
+/// let iql = Iql::new(&backend, &settings, &Dimensions::new(2, 2, 0..2)?)?;
 /// let [state, goal] = [[0.0, 0.0], [3.0, 4.0]].map(|x| Var::new(&backend, [1, 2], x.to_vec()));
 /// assert_eq!(iql.value(&state?, &goal?)?.shape(), [1, 1]);
 /// # Ok::<(), cm_nn::Error>(())
@@ -187,24 +190,18 @@ pub struct Iql<B: Backend> {
     value_group: Group<B>,
     critic_group: Group<B>,
     target_group: Group<B>,
-    target_update: Ema<B>,
     actor: Actor<B>,
 }
 
 impl<B: Backend> Iql<B> {
     /// Refuses settings outside their ranges.
-    pub fn new(
-        backend: &B,
-        seed: u64,
-        settings: &IqlSettings,
-        dimensions: &Dimensions,
-    ) -> Result<Self> {
+    pub fn new(backend: &B, settings: &IqlSettings, dimensions: &Dimensions) -> Result<Self> {
         settings.check()?;
         let features = Features::new(backend, settings.features, dimensions)?;
         let (state, action) = (features.state_columns(), features.action_columns());
         let network = &settings.network;
         let [mut value_parameters, mut parameters, mut target_parameters] =
-            [0; 3].map(|_| Parameters::new(backend, seed));
+            [0; 3].map(|_| Parameters::new(backend));
         let value = Mlp::new(&mut value_parameters, "value", 2 * state, network, 1)?;
         let twin = |parameters: &mut Parameters<B>, name| {
             Twin::new(name, |name| Mlp::new(parameters, name, 2 * state + action, network, 1))
@@ -218,31 +215,35 @@ impl<B: Backend> Iql<B> {
             value,
             critics,
             targets,
-            target_update: Ema::new(&target_parameters, &parameters, settings.target_decay)?,
+            target_group: Group::average(
+                "target",
+                target_parameters,
+                &parameters,
+                settings.target_decay,
+            )?,
             value_group: Group::adam("value", value_parameters, settings.value_adam)?,
             critic_group: Group::adam("critic", parameters, settings.critic_adam)?,
-            target_group: Group::fixed("target", target_parameters),
-            actor: Actor::new(backend, seed, &settings.actor(), dimensions)?,
+            actor: Actor::new(backend, &settings.actor(), dimensions)?,
         })
     }
 
     /// Eq. 5: the expectile loss of `Q'(s, a, g) - V(s, g)`, `[1, 1]`.
-    pub fn value_loss(&self, batch: &Batch<B>) -> Result<Var<B>> {
+    pub fn value_loss(&self, batch: &Transitions<B>) -> Result<Var<B>> {
         expectile_loss(&self.advantage(batch)?, self.settings.expectile)
     }
 
     /// Eq. 6: `mean (Q(s, a, g) - reward - discount V(s', g))^2`, with no next value where `s'` reaches `g`, over both critics; `[1, 1]`.
-    pub fn critic_loss(&self, batch: &Batch<B>) -> Result<Var<B>> {
+    pub fn critic_loss(&self, batch: &Transitions<B>) -> Result<Var<B>> {
         let next_value = self.value(&batch.next_state, &batch.goal)?;
         let Self { settings, .. } = self;
         let target = settings.reward.target(&reached(batch)?, &next_value, settings.discount)?;
         let input = self.critic_input(&batch.state, &batch.action, &batch.goal)?;
-        let [first, second] = self.critics.map(|critic| critic.forward(&input))?;
-        squared_error(&first, &target)?.add(&squared_error(&second, &target)?)
+        let error = |critic: &Mlp<B>| squared_error(&critic.forward(&input)?, &target);
+        self.critics.join(error, |first, second| first.add(second))
     }
 
     /// Eq. 7: behaviour cloning weighted by `min(largest, exp(sharpness (Q' - V)))`, `[1, 1]`. Adds the mean weight to the metrics.
-    pub fn policy_loss(&self, batch: &Batch<B>, metrics: &mut Metrics<B>) -> Result<Var<B>> {
+    pub fn policy_loss(&self, batch: &Transitions<B>, metrics: &mut Metrics<B>) -> Result<Var<B>> {
         let IqlSettings { advantage_sharpness, largest_weight, .. } = self.settings;
         let advantage = self.advantage(batch)?;
         let weight = advantage_weight(&advantage, advantage_sharpness, largest_weight)?;
@@ -259,12 +260,11 @@ impl<B: Backend> Iql<B> {
     /// `Q'(s, a, g)` row by row, `[n, 1]`: the smaller one of the two target critics.
     pub fn action_value(&self, state: &Var<B>, action: &Var<B>, goal: &Var<B>) -> Result<Var<B>> {
         let input = self.critic_input(state, action, goal)?;
-        let [first, second] = self.targets.map(|critic| critic.forward(&input))?;
-        first.minimum(&second)
+        self.targets.join(|critic| critic.forward(&input), |first, second| first.minimum(second))
     }
 
     /// `Q'(s, a, g) - V(s, g)` of the actions taken.
-    fn advantage(&self, batch: &Batch<B>) -> Result<Var<B>> {
+    fn advantage(&self, batch: &Transitions<B>) -> Result<Var<B>> {
         let taken = self.action_value(&batch.state, &batch.action, &batch.goal)?;
         taken.sub(&self.value(&batch.state, &batch.goal)?)
     }
@@ -276,27 +276,12 @@ impl<B: Backend> Iql<B> {
 }
 
 impl<B: Backend> Learner<B> for Iql<B> {
-    fn step(&self, batch: &Batch<B>) -> Result<Metrics<B>> {
-        batch.check(&self.dimensions)?;
-        let mut metrics = Metrics::new();
-        let (value_loss, mut value_gradients) =
-            self.value_group.differentiate(|| self.value_loss(batch))?;
-        let (critic_loss, mut critic_gradients) =
-            self.critic_group.differentiate(|| self.critic_loss(batch))?;
-        let (policy_loss, mut policy_gradients) =
-            self.actor.group().differentiate(|| self.policy_loss(batch, &mut metrics))?;
-        self.value_group.apply(&mut value_gradients)?;
-        self.critic_group.apply(&mut critic_gradients)?;
-        self.actor.group().apply(&mut policy_gradients)?;
-        self.target_update.step()?;
-        self.value_group.parameters().backend().advance()?;
-        let losses = [
-            ("value_loss", value_loss),
-            ("critic_loss", critic_loss),
-            ("policy_loss", policy_loss),
-        ];
-        metrics.extend(losses);
-        Ok(metrics)
+    fn losses(&self, batch: &Transitions<B>, update: &mut Update<B>) -> Result<()> {
+        update.minimise("value_loss", &[&self.value_group], |_| self.value_loss(batch))?;
+        update.minimise("critic_loss", &[&self.critic_group], |_| self.critic_loss(batch))?;
+        update.minimise("policy_loss", &[self.actor.group()], |metrics| {
+            self.policy_loss(batch, metrics)
+        })
     }
 
     fn act(&self, state: &Var<B>, goal: &Var<B>) -> Result<Var<B>> {
@@ -316,5 +301,8 @@ impl<B: Backend> Learner<B> for Iql<B> {
 
     fn groups(&self) -> Vec<&Group<B>> {
         vec![&self.value_group, &self.critic_group, &self.target_group, self.actor.group()]
+    }
+    fn dimensions(&self) -> &Dimensions {
+        &self.dimensions
     }
 }

@@ -1,6 +1,5 @@
 #![doc = include_str!("../README.md")]
 
-mod check;
 mod iql;
 mod q_learning;
 mod qrl;
@@ -11,7 +10,7 @@ pub use cm_nn::{Error, Result};
 pub use iql::{Iql, IqlSettings, advantage_weight, expectile_loss};
 pub use q_learning::{QLearning, QLearningSettings};
 pub use qrl::{
-    DualOptimiser, Qrl, QrlSettings, TransitionSettings, lagrangian, latent_transition_loss,
-    push_loss, transition_excess,
+    Qrl, QrlSettings, TransitionSettings, lagrangian, latent_transition_loss, push_loss,
+    transition_excess,
 };
 pub use reward::{Reward, squared_error};

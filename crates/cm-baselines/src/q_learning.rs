@@ -3,14 +3,14 @@
 //! `Q(s, a, g)` regresses to `reward + discount Q'(s', pi(s', g), g)` with a slowly moving copy `Q'`, for goals that were reached later in the
 //! same trajectory and, if so set, for goals of other trajectories; the policy ascends `Q`, held to the data's actions.
 
-use cm_nn::{AdamSettings, Backend, Ema, Mlp, MlpSettings, Parameters, Result, Var};
-use cm_policy::{
-    Actor, ActorSettings, Batch, BehaviourCloning, Dimensions, Extraction, FeatureSettings,
-    Features, Group, Learner, Metrics, PolicyGoals, PolicySettings,
+use cm_learner::{
+    Dimensions, FeatureSettings, Features, Group, Learner, Metrics, Transitions, Update,
 };
+use cm_nn::check::{Within, fraction};
+use cm_nn::{AdamSettings, Backend, Mlp, MlpSettings, Parameters, Result, Var};
+use cm_policy::{Actor, ActorSettings, BehaviourCloning, Extraction, PolicyGoals, PolicySettings};
 use serde::{Deserialize, Serialize};
 
-use crate::check::fraction;
 use crate::reward::{reached, squared_error};
 use crate::{Reward, streams};
 
@@ -32,7 +32,7 @@ pub struct QLearningSettings {
     pub clip_target: bool,
     /// Whether every transition is also learned from with the goal of another row, taken not to be reached by it; default true.
     pub other_goals: bool,
-    /// What moves the critic; default learning rate 1e-3, gradients cut to length 1.
+    /// What moves the critic; default as the policy's ([`ActorSettings::plane`]).
     pub adam: AdamSettings,
     /// The policy.
     pub actor: ActorSettings,
@@ -46,10 +46,11 @@ impl Default for QLearningSettings {
 
 impl QLearningSettings {
     /// The 2-D experiment with the reward that the paper describes: -1 until the goal is reached.
+    /// As in the authors' script, the critic sees an action's coordinates once.
     pub fn plane() -> Self {
         let actor = ActorSettings::plane();
         Self {
-            features: FeatureSettings::PLANE,
+            features: FeatureSettings::PLANE.with_actions_once(),
             network: actor.policy.network.clone(),
             reward: Reward::StepCost,
             discount: 0.8,
@@ -94,10 +95,12 @@ impl QLearningSettings {
 
     /// Refuses settings outside their ranges.
     pub fn check(&self) -> Result<()> {
+        self.features.check().within("features")?;
+        self.network.check().within("network")?;
         fraction("discount", self.discount)?;
         fraction("target_decay", self.target_decay)?;
-        self.adam.check()?;
-        self.actor.check()
+        self.adam.check().within("adam")?;
+        self.actor.check().within("actor")
     }
 }
 
@@ -107,13 +110,13 @@ impl QLearningSettings {
 ///
 /// ```
 /// use cm_baselines::{QLearning, QLearningSettings, Reward};
+/// use cm_learner::{Dimensions, Learner};
 /// use cm_nn::DfdxBackend;
-/// use cm_policy::{Dimensions, Learner};
 ///
 /// let settings = QLearningSettings { reward: Reward::Success, ..QLearningSettings::plane() };
 /// let dimensions = Dimensions::new(2, 2, 0..2)?;
-/// let learner = QLearning::new(&DfdxBackend::new(0), 0, &settings, &dimensions)?;
-/// let parameters = learner.snapshot()?;
+/// let learner = QLearning::new(&DfdxBackend::new(0), &settings, &dimensions)?;
+/// let parameters = learner.snapshot(0)?;
 /// assert_eq!(parameters.get("target/linear_0/w"), parameters.get("critic/linear_0/w"));
 /// # Ok::<(), cm_nn::Error>(())
 /// ```
@@ -125,22 +128,16 @@ pub struct QLearning<B: Backend> {
     target: Mlp<B>,
     critic_group: Group<B>,
     target_group: Group<B>,
-    target_update: Ema<B>,
     actor: Actor<B>,
 }
 
 impl<B: Backend> QLearning<B> {
     /// Refuses settings outside their ranges.
-    pub fn new(
-        backend: &B,
-        seed: u64,
-        settings: &QLearningSettings,
-        dimensions: &Dimensions,
-    ) -> Result<Self> {
+    pub fn new(backend: &B, settings: &QLearningSettings, dimensions: &Dimensions) -> Result<Self> {
         settings.check()?;
         let features = Features::new(backend, settings.features, dimensions)?;
         let inputs = 2 * features.state_columns() + features.action_columns();
-        let [mut parameters, mut targets] = [0; 2].map(|_| Parameters::new(backend, seed));
+        let [mut parameters, mut targets] = [0; 2].map(|_| Parameters::new(backend));
         let critic = Mlp::new(&mut parameters, "critic", inputs, &settings.network, 1)?;
         let target = Mlp::new(&mut targets, "target", inputs, &settings.network, 1)?;
         Ok(Self {
@@ -149,15 +146,14 @@ impl<B: Backend> QLearning<B> {
             features,
             critic,
             target,
-            target_update: Ema::new(&targets, &parameters, settings.target_decay)?,
+            target_group: Group::average("target", targets, &parameters, settings.target_decay)?,
             critic_group: Group::adam("critic", parameters, settings.adam)?,
-            target_group: Group::fixed("target", targets),
-            actor: Actor::new(backend, seed, &settings.actor, dimensions)?,
+            actor: Actor::new(backend, &settings.actor, dimensions)?,
         })
     }
 
     /// `mean (Q(s, a, g) - target)^2` with `target = reward + discount Q'(s', pi(s', g), g)` unless `s'` reaches `g`; `[1, 1]`.
-    pub fn critic_loss(&self, batch: &Batch<B>) -> Result<Var<B>> {
+    pub fn critic_loss(&self, batch: &Transitions<B>) -> Result<Var<B>> {
         let Self { settings, .. } = self;
         let Rows { state, action, next_state, goal, reached } = self.rows(batch)?;
         let policy = self.actor.policy();
@@ -176,7 +172,7 @@ impl<B: Backend> QLearning<B> {
     }
 
     /// The policy's loss, `[1, 1]`: minus the value of its action, held to the data.
-    pub fn policy_loss(&self, batch: &Batch<B>, metrics: &mut Metrics<B>) -> Result<Var<B>> {
+    pub fn policy_loss(&self, batch: &Transitions<B>, metrics: &mut Metrics<B>) -> Result<Var<B>> {
         let [goal, _] = self.actor.goals(batch)?;
         let distance = |action: &Var<B>| self.action_value(&batch.state, action, &goal)?.neg();
         self.actor.loss(batch, &goal, distance, metrics)
@@ -199,7 +195,7 @@ impl<B: Backend> QLearning<B> {
     }
 
     /// The batch, followed by itself with other rows' goals if so set.
-    fn rows(&self, batch: &Batch<B>) -> Result<Rows<B>> {
+    fn rows(&self, batch: &Transitions<B>) -> Result<Rows<B>> {
         let own = Rows {
             state: batch.state.clone(),
             action: batch.action.clone(),
@@ -232,19 +228,11 @@ struct Rows<B: Backend> {
 }
 
 impl<B: Backend> Learner<B> for QLearning<B> {
-    fn step(&self, batch: &Batch<B>) -> Result<Metrics<B>> {
-        batch.check(&self.dimensions)?;
-        let mut metrics = Metrics::new();
-        let (critic_loss, mut critic_gradients) =
-            self.critic_group.differentiate(|| self.critic_loss(batch))?;
-        let (policy_loss, mut policy_gradients) =
-            self.actor.group().differentiate(|| self.policy_loss(batch, &mut metrics))?;
-        self.critic_group.apply(&mut critic_gradients)?;
-        self.actor.group().apply(&mut policy_gradients)?;
-        self.target_update.step()?;
-        self.critic_group.parameters().backend().advance()?;
-        metrics.extend([("critic_loss", critic_loss), ("policy_loss", policy_loss)]);
-        Ok(metrics)
+    fn losses(&self, batch: &Transitions<B>, update: &mut Update<B>) -> Result<()> {
+        update.minimise("critic_loss", &[&self.critic_group], |_| self.critic_loss(batch))?;
+        update.minimise("policy_loss", &[self.actor.group()], |metrics| {
+            self.policy_loss(batch, metrics)
+        })
     }
 
     fn act(&self, state: &Var<B>, goal: &Var<B>) -> Result<Var<B>> {
@@ -264,5 +252,8 @@ impl<B: Backend> Learner<B> for QLearning<B> {
 
     fn groups(&self) -> Vec<&Group<B>> {
         vec![&self.critic_group, &self.target_group, self.actor.group()]
+    }
+    fn dimensions(&self) -> &Dimensions {
+        &self.dimensions
     }
 }

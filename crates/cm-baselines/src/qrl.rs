@@ -8,17 +8,18 @@
 //! and solves it by ascent on a multiplier. Sec. 3.4 adds a model `T` of where an action leads *in the metric's space*, held to
 //! `T(s, a) ~ s'` by the squared distances between them both ways; a policy is then moved to actions whose outcome is near the goal.
 
+use cm_learner::{
+    Dimensions, Dual, DualOptimiser, FeatureSettings, Features, Group, Learner, Metrics,
+    Transitions, Update,
+};
+use cm_nn::check::{Within, finite, not_negative, positive, require};
 use cm_nn::{
-    AdamSettings, Backend, HeadSettings, Initialiser, Mlp, MlpSettings, Over, Parameter,
-    Parameters, Quasimetric, QuasimetricSettings, ReductionSettings, Result, Var, gradients,
+    AdamSettings, Backend, HeadSettings, Mlp, MlpSettings, Over, Parameters, Quasimetric,
+    QuasimetricSettings, ReductionSettings, Result, Var,
 };
-use cm_policy::{
-    Actor, ActorSettings, Batch, BehaviourCloning, Dimensions, Extraction, FeatureSettings,
-    Features, Group, Learner, Metrics, PolicyGoals, PolicySettings,
-};
+use cm_policy::{Actor, ActorSettings, BehaviourCloning, Extraction, PolicyGoals, PolicySettings};
 use serde::{Deserialize, Serialize};
 
-use crate::check::{not_negative, positive, require};
 use crate::streams;
 
 /// `-E phi(d)`, which pushes states and goals apart: `mean softplus(sharpness (offset - d)) / sharpness`.
@@ -112,19 +113,6 @@ pub enum TransitionSettings {
     },
 }
 
-/// What moves the multiplier's parameter.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum DualOptimiser {
-    /// Plain gradient steps.
-    Sgd {
-        /// Step size.
-        learning_rate: f32,
-    },
-    /// Adam.
-    Adam(AdamSettings),
-}
-
 impl Default for QrlSettings {
     fn default() -> Self {
         Self::plane()
@@ -190,22 +178,22 @@ impl QrlSettings {
 
     /// Refuses settings outside their ranges.
     pub fn check(&self) -> Result<()> {
-        self.quasimetric.check()?;
-        if let TransitionSettings::Latent { size, .. } = self.transition {
-            require(size > 0, "transition.latent.size", "positive", size)?;
+        self.features.check().within("features")?;
+        self.quasimetric.check().within("quasimetric")?;
+        if let TransitionSettings::Latent { size, encoder, residual } = &self.transition {
+            require(*size > 0, "transition.latent.size", "positive", size)?;
+            encoder.check().within("transition.latent.encoder")?;
+            residual.check().within("transition.latent.residual")?;
         }
         not_negative("push_offset", self.push_offset)?;
         positive("push_sharpness", self.push_sharpness)?;
         positive("step_cost", self.step_cost)?;
         not_negative("margin", self.margin)?;
         not_negative("transition_weight", self.transition_weight)?;
-        require(self.dual_start.is_finite(), "dual_start", "finite", self.dual_start)?;
-        match self.dual_optimiser {
-            DualOptimiser::Sgd { learning_rate } => positive("learning_rate", learning_rate)?,
-            DualOptimiser::Adam(adam) => adam.check()?,
-        }
-        self.adam.check()?;
-        self.actor.check()
+        finite("dual_start", self.dual_start)?;
+        self.dual_optimiser.check().within("dual_optimiser")?;
+        self.adam.check().within("adam")?;
+        self.actor.check().within("actor")
     }
 }
 
@@ -215,11 +203,11 @@ impl QrlSettings {
 ///
 /// ```
 /// use cm_baselines::{Qrl, QrlSettings};
+/// use cm_learner::Dimensions;
 /// use cm_nn::{DfdxBackend, Var};
-/// use cm_policy::Dimensions;
 ///
 /// let backend = DfdxBackend::new(0);
-/// let qrl = Qrl::new(&backend, 0, &QrlSettings::plane(), &Dimensions::new(2, 2, 0..2)?)?;
+/// let qrl = Qrl::new(&backend, &QrlSettings::plane(), &Dimensions::new(2, 2, 0..2)?)?;
 /// let here = Var::new(&backend, [1, 2], vec![0.0, 0.0])?;
 /// let there = Var::new(&backend, [1, 2], vec![3.0, 4.0])?;
 /// assert_eq!(qrl.state_distance(&here, &here)?.item()?, 0.0);
@@ -232,9 +220,8 @@ pub struct Qrl<B: Backend> {
     features: Features<B>,
     quasimetric: Quasimetric<B>,
     latent: Option<Latent<B>>,
-    dual: Parameter<B>,
+    dual: Dual<B>,
     critic_group: Group<B>,
-    dual_group: Group<B>,
     actor: Actor<B>,
 }
 
@@ -246,16 +233,11 @@ struct Latent<B: Backend> {
 
 impl<B: Backend> Qrl<B> {
     /// Refuses settings outside their ranges.
-    pub fn new(
-        backend: &B,
-        seed: u64,
-        settings: &QrlSettings,
-        dimensions: &Dimensions,
-    ) -> Result<Self> {
+    pub fn new(backend: &B, settings: &QrlSettings, dimensions: &Dimensions) -> Result<Self> {
         settings.check()?;
         let features = Features::new(backend, settings.features, dimensions)?;
         let (state, action) = (features.state_columns(), features.action_columns());
-        let mut parameters = Parameters::new(backend, seed);
+        let mut parameters = Parameters::new(backend);
         let (latent, columns) = match &settings.transition {
             TransitionSettings::ActionInput => (None, state + action),
             TransitionSettings::Latent { size, encoder, residual } => {
@@ -267,15 +249,8 @@ impl<B: Backend> Qrl<B> {
         };
         let quasimetric =
             Quasimetric::new(&mut parameters, "quasimetric", columns, &settings.quasimetric)?;
-        let mut dual_parameters = Parameters::new(backend, seed);
-        let start = Initialiser::Constant(settings.dual_start);
-        let dual = dual_parameters.create("dual", [1, 1], start)?;
-        let dual_group = match settings.dual_optimiser {
-            DualOptimiser::Sgd { learning_rate } => {
-                Group::sgd("dual", dual_parameters, learning_rate)?
-            }
-            DualOptimiser::Adam(adam) => Group::adam("dual", dual_parameters, adam)?,
-        };
+        let QrlSettings { dual_start, dual_optimiser, .. } = *settings;
+        let dual = Dual::new(&mut parameters, "dual", dual_start, dual_optimiser)?;
         Ok(Self {
             settings: settings.clone(),
             dimensions: dimensions.clone(),
@@ -284,13 +259,12 @@ impl<B: Backend> Qrl<B> {
             latent,
             dual,
             critic_group: Group::adam("critic", parameters, settings.adam)?,
-            dual_group,
-            actor: Actor::new(backend, seed, &settings.actor, dimensions)?,
+            actor: Actor::new(backend, &settings.actor, dimensions)?,
         })
     }
 
     /// The loss of the metric, the transition model and the multiplier, `[1, 1]`. Adds its terms to the metrics.
-    pub fn critic_loss(&self, batch: &Batch<B>, metrics: &mut Metrics<B>) -> Result<Var<B>> {
+    pub fn critic_loss(&self, batch: &Transitions<B>, metrics: &mut Metrics<B>) -> Result<Var<B>> {
         let Self { settings, quasimetric, .. } = self;
         let order = Var::permutation(batch.goal.backend(), batch.goal.rows(), streams::QRL_GOALS)?;
         let state = self.place(&batch.state)?;
@@ -323,7 +297,7 @@ impl<B: Backend> Qrl<B> {
     }
 
     /// The policy's loss, `[1, 1]`: the distance from the outcome of its action to the goal, held to the data.
-    pub fn policy_loss(&self, batch: &Batch<B>, metrics: &mut Metrics<B>) -> Result<Var<B>> {
+    pub fn policy_loss(&self, batch: &Transitions<B>, metrics: &mut Metrics<B>) -> Result<Var<B>> {
         let [goal, _] = self.actor.goals(batch)?;
         let place = self.place(&goal)?;
         let distance =
@@ -358,22 +332,13 @@ impl<B: Backend> Qrl<B> {
 }
 
 impl<B: Backend> Learner<B> for Qrl<B> {
-    fn step(&self, batch: &Batch<B>) -> Result<Metrics<B>> {
-        batch.check(&self.dimensions)?;
-        let backend = self.critic_group.parameters().backend();
-        let critic = [self.critic_group.parameters(), self.dual_group.parameters()];
-        let (mut critic_metrics, mut metrics) = (Metrics::new(), Metrics::new());
-        let (critic_loss, mut critic_gradients) =
-            gradients(backend, &critic, || self.critic_loss(batch, &mut critic_metrics))?;
-        let (policy_loss, mut policy_gradients) =
-            self.actor.group().differentiate(|| self.policy_loss(batch, &mut metrics))?;
-        self.critic_group.apply(&mut critic_gradients)?;
-        self.dual_group.apply(&mut critic_gradients)?;
-        self.actor.group().apply(&mut policy_gradients)?;
-        backend.advance()?;
-        metrics.extend(critic_metrics);
-        metrics.extend([("critic_loss", critic_loss), ("policy_loss", policy_loss)]);
-        Ok(metrics)
+    fn losses(&self, batch: &Transitions<B>, update: &mut Update<B>) -> Result<()> {
+        let mut critic = vec![&self.critic_group];
+        critic.extend(self.dual.group());
+        update.minimise("critic_loss", &critic, |metrics| self.critic_loss(batch, metrics))?;
+        update.minimise("policy_loss", &[self.actor.group()], |metrics| {
+            self.policy_loss(batch, metrics)
+        })
     }
 
     fn act(&self, state: &Var<B>, goal: &Var<B>) -> Result<Var<B>> {
@@ -393,6 +358,12 @@ impl<B: Backend> Learner<B> for Qrl<B> {
     }
 
     fn groups(&self) -> Vec<&Group<B>> {
-        vec![&self.critic_group, &self.dual_group, self.actor.group()]
+        let mut groups = vec![&self.critic_group];
+        groups.extend(self.dual.group());
+        groups.push(self.actor.group());
+        groups
+    }
+    fn dimensions(&self) -> &Dimensions {
+        &self.dimensions
     }
 }

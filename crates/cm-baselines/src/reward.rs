@@ -1,7 +1,7 @@
 //! What a transition earns on the way to a goal, and the target that follows for a value function.
 
+use cm_learner::Transitions;
 use cm_nn::{Backend, Over, Result, Var};
-use cm_policy::Batch;
 use serde::{Deserialize, Serialize};
 
 /// The reward of a transition `s -> s'` under a goal, which ends the episode when `s'` reaches it.
@@ -63,7 +63,7 @@ impl Reward {
 }
 
 /// 1 where the state after a row's transition is its goal (or the state already was), else 0; `[n, 1]`.
-pub(crate) fn reached<B: Backend>(batch: &Batch<B>) -> Result<Var<B>> {
+pub(crate) fn reached<B: Backend>(batch: &Transitions<B>) -> Result<Var<B>> {
     batch.steps_to_goal.affine(-1.0, 1.5)?.is_positive()
 }
 

@@ -1,6 +1,6 @@
 //! Which stream of random numbers each use draws from.
 
-use cm_policy::streams::OTHERS;
+use cm_learner::streams::OTHERS;
 
 /// The order in which QRL pairs states with goals.
 pub(crate) const QRL_GOALS: u32 = OTHERS;

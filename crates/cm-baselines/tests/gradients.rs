@@ -3,13 +3,12 @@
 use cm_baselines::{
     Iql, IqlSettings, QLearning, QLearningSettings, Qrl, QrlSettings, TransitionSettings,
 };
+use cm_learner::{Dimensions, Group, Learner, Metrics, Transitions};
 use cm_nn::{
     Activation, Backend, DfdxBackend, HeadSettings, MlpSettings, QuasimetricSettings,
     ReductionSettings, Result, Var,
 };
-use cm_policy::{
-    ActorSettings, Batch, BehaviourCloning, Dimensions, Group, Learner, Metrics, PolicySettings,
-};
+use cm_policy::{ActorSettings, BehaviourCloning, PolicySettings};
 use cm_random::{Philox, normal_pair};
 
 type B = DfdxBackend;
@@ -27,10 +26,10 @@ fn dimensions() -> Dimensions {
     Dimensions::new(3, 2, 0..2).unwrap()
 }
 
-fn batch(backend: &B) -> Batch<B> {
+fn batch(backend: &B) -> Transitions<B> {
     let matrix = |columns, stream| Var::normal(backend, [6, columns], stream).unwrap();
     let steps = vec![1.0, 3.0, 0.0, 2.0, 1.0, 5.0];
-    Batch {
+    Transitions {
         state: matrix(3, 0x300),
         action: matrix(2, 0x301).tanh().unwrap(),
         next_state: matrix(3, 0x302),
@@ -118,7 +117,7 @@ fn qrl() {
             ..QrlSettings::plane()
         };
         let backend = DfdxBackend::new(2);
-        let qrl = Qrl::new(&backend, 2, &settings, &dimensions()).unwrap();
+        let qrl = Qrl::new(&backend, &settings, &dimensions()).unwrap();
         let batch = batch(&backend);
         let term = |name: &str| {
             let mut metrics = Metrics::new();
@@ -151,7 +150,7 @@ fn q_learning() {
             ..settings
         };
         let backend = DfdxBackend::new(2);
-        let learner = QLearning::new(&backend, 2, &settings, &dimensions()).unwrap();
+        let learner = QLearning::new(&backend, &settings, &dimensions()).unwrap();
         let batch = batch(&backend);
         let critic_loss = || learner.critic_loss(&batch);
         check(&learner, "critic", critic_loss, || item(critic_loss()));
@@ -168,7 +167,7 @@ fn iql() {
         ..IqlSettings::antmaze()
     };
     let backend = DfdxBackend::new(2);
-    let learner = Iql::new(&backend, 2, &settings, &dimensions()).unwrap();
+    let learner = Iql::new(&backend, &settings, &dimensions()).unwrap();
     let batch = batch(&backend);
     let value_loss = || learner.value_loss(&batch);
     check(&learner, "value", value_loss, || item(value_loss()));
@@ -189,7 +188,7 @@ fn q_learning_target_by_hand() {
         actor: ActorSettings { sampled: false, ..actor(BehaviourCloning::Mse) },
         ..QLearningSettings::plane()
     };
-    let learner = QLearning::new(&backend, 3, &settings, &dimensions()).unwrap();
+    let learner = QLearning::new(&backend, &settings, &dimensions()).unwrap();
     let own = batch(&backend);
     let found = item(learner.critic_loss(&own));
 

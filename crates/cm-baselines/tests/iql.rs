@@ -44,7 +44,7 @@ fn fixed_point(world: &World, expectile: f64) -> Vec<Vec<f64>> {
 fn solve(expectile: f32) -> f64 {
     let backend = DfdxBackend::new(1);
     let world = World { strides: &[0.5], ..World::corridor(6) };
-    let learner = Iql::new(&backend, 1, &settings(expectile), &world.dimensions()).unwrap();
+    let learner = Iql::new(&backend, &settings(expectile), &world.dimensions()).unwrap();
     world.train(&backend, &learner, 1500);
 
     let pairs = world.pairs();
@@ -78,7 +78,7 @@ fn values_tend_to_the_optimum_as_the_expectile_tends_to_one() {
 
 #[test]
 fn repeats_and_resumes() {
-    check_repeats_and_resumes(|backend, seed| {
-        Iql::new(backend, seed, &settings(0.9), &World::corridor(5).dimensions()).unwrap()
+    check_repeats_and_resumes(|backend| {
+        Iql::new(backend, &settings(0.9), &World::corridor(5).dimensions()).unwrap()
     });
 }

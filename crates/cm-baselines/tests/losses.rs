@@ -17,7 +17,7 @@ fn check(
     exact: impl Fn(&Columns, &Columns) -> f64,
 ) {
     let backend = DfdxBackend::new(0);
-    let mut parameters = Parameters::new(&backend, 0);
+    let mut parameters = Parameters::new(&backend);
     for (index, column) in columns.iter().enumerate() {
         let name = index.to_string();
         let parameter = parameters.create(&name, [column.len(), 1], Initialiser::ZEROS).unwrap();

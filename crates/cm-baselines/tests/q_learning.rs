@@ -29,7 +29,7 @@ fn settings(reward: Reward) -> QLearningSettings {
 fn solve(reward: Reward, value: impl Fn(i32) -> f32) {
     let backend = DfdxBackend::new(1);
     let world = World { strides: &[0.3, 0.6, 1.0], ..World::corridor(6) };
-    let learner = QLearning::new(&backend, 1, &settings(reward), &world.dimensions()).unwrap();
+    let learner = QLearning::new(&backend, &settings(reward), &world.dimensions()).unwrap();
     world.train(&backend, &learner, 1500);
 
     let pairs = world.pairs();
@@ -61,8 +61,8 @@ fn a_reward_at_the_goal_gives_its_discounted_time() {
 
 #[test]
 fn repeats_and_resumes() {
-    check_repeats_and_resumes(|backend, seed| {
+    check_repeats_and_resumes(|backend| {
         let settings = QLearningSettings { other_goals: true, ..settings(Reward::StepCost) };
-        QLearning::new(backend, seed, &settings, &World::corridor(5).dimensions()).unwrap()
+        QLearning::new(backend, &settings, &World::corridor(5).dimensions()).unwrap()
     });
 }

@@ -2,12 +2,11 @@
 
 mod common;
 
-use cm_baselines::{DualOptimiser, Qrl, QrlSettings, TransitionSettings};
+use cm_baselines::{Qrl, QrlSettings, TransitionSettings};
+use cm_learner::DualOptimiser;
+use cm_learner::{FeatureSettings, Learner};
 use cm_nn::{AdamSettings, DfdxBackend, HeadSettings, MlpSettings, QuasimetricSettings};
-use cm_policy::{
-    ActorSettings, BehaviourCloning, Extraction, FeatureSettings, Learner, PolicyGoals,
-    PolicySettings,
-};
+use cm_policy::{ActorSettings, BehaviourCloning, Extraction, PolicyGoals, PolicySettings};
 use common::{World, check_repeats_and_resumes, network};
 
 fn settings(learning_rate: f32) -> QrlSettings {
@@ -53,10 +52,10 @@ fn latent(settings: QrlSettings) -> QrlSettings {
 fn solve(world: World, settings: impl Fn(f32) -> QrlSettings) {
     let backend = DfdxBackend::new(1);
     let world = World { strides: &[0.5, 1.0], ..world };
-    let make = |rate| Qrl::new(&backend, 1, &settings(rate), &world.dimensions()).unwrap();
+    let make = |rate| Qrl::new(&backend, &settings(rate), &world.dimensions()).unwrap();
     let (coarse, fine) = (make(0.01), make(0.001));
     world.train(&backend, &coarse, 800);
-    fine.restore(&coarse.snapshot().unwrap()).unwrap();
+    fine.restore(0, &coarse.snapshot(0).unwrap()).unwrap();
     world.train(&backend, &fine, 400);
 
     let pairs = world.pairs();
@@ -85,12 +84,10 @@ fn finds_shortest_ways_with_a_latent_transition() {
 #[test]
 fn repeats_and_resumes() {
     let dimensions = World::corridor(5).dimensions();
-    check_repeats_and_resumes(|backend, seed| {
-        Qrl::new(backend, seed, &settings(0.01), &dimensions).unwrap()
-    });
-    check_repeats_and_resumes(|backend, seed| {
+    check_repeats_and_resumes(|backend| Qrl::new(backend, &settings(0.01), &dimensions).unwrap());
+    check_repeats_and_resumes(|backend| {
         let sgd = DualOptimiser::Sgd { learning_rate: 0.01 };
         let settings = QrlSettings { dual_optimiser: sgd, ..latent(settings(0.01)) };
-        Qrl::new(backend, seed, &settings, &dimensions).unwrap()
+        Qrl::new(backend, &settings, &dimensions).unwrap()
     });
 }

@@ -1,14 +1,14 @@
 //! Settings round-trip, refuse unknown keys and refuse values outside their ranges.
 
 use cm_baselines::{
-    DualOptimiser, Iql, IqlSettings, QLearning, QLearningSettings, Qrl, QrlSettings,
-    TransitionSettings,
+    Iql, IqlSettings, QLearning, QLearningSettings, Qrl, QrlSettings, TransitionSettings,
 };
+use cm_learner::DualOptimiser;
+use cm_learner::{Dimensions, Learner, Transitions};
 use cm_nn::{
     AdamSettings, DfdxBackend, HeadSettings, MlpSettings, QuasimetricSettings, ReductionSettings,
     Var,
 };
-use cm_policy::{Batch, Dimensions, Learner};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -132,9 +132,9 @@ fn refuses_values_outside_their_ranges() {
 }
 
 /// Random rows of the 2-D experiment.
-fn batch(backend: &DfdxBackend, state: usize) -> Batch<DfdxBackend> {
+fn batch(backend: &DfdxBackend, state: usize) -> Transitions<DfdxBackend> {
     let matrix = |columns, stream| Var::normal(backend, [8, columns], stream).unwrap();
-    Batch {
+    Transitions {
         state: matrix(state, 0x300),
         action: matrix(2, 0x301).l2_normalize(0.0).unwrap(),
         next_state: matrix(state, 0x302),
@@ -149,21 +149,21 @@ fn every_preset_of_the_plane_takes_steps() {
     let backend = DfdxBackend::new(0);
     let dimensions = Dimensions::new(2, 2, 0..2).unwrap();
     let learners: [Box<dyn Learner<DfdxBackend>>; 4] = [
-        Box::new(Qrl::new(&backend, 0, &QrlSettings::plane(), &dimensions).unwrap()),
-        Box::new(QLearning::new(&backend, 0, &QLearningSettings::plane(), &dimensions).unwrap()),
+        Box::new(Qrl::new(&backend, &QrlSettings::plane(), &dimensions).unwrap()),
+        Box::new(QLearning::new(&backend, &QLearningSettings::plane(), &dimensions).unwrap()),
         Box::new(
-            QLearning::new(&backend, 0, &QLearningSettings::plane_authors_code(), &dimensions)
+            QLearning::new(&backend, &QLearningSettings::plane_authors_code(), &dimensions)
                 .unwrap(),
         ),
-        Box::new(Iql::new(&backend, 0, &IqlSettings::plane(), &dimensions).unwrap()),
+        Box::new(Iql::new(&backend, &IqlSettings::plane(), &dimensions).unwrap()),
     ];
     for learner in learners {
         let rows = batch(&backend, 2);
-        let before = learner.snapshot().unwrap();
+        let before = learner.snapshot(0).unwrap();
         for (name, value) in learner.step(&rows).unwrap() {
             assert!(value.item().unwrap().is_finite(), "{name}");
         }
-        let after = learner.snapshot().unwrap();
+        let after = learner.snapshot(0).unwrap();
         for (name, matrix) in before.iter() {
             let moved = after.get(name).unwrap() != matrix;
             // Nothing pulls on a bias that every distance subtracts from itself.

@@ -1,7 +1,9 @@
 //! The inner-product critic `f(s, a, g) = phi(s, a)^T psi(g)`.
 
-use cm_nn::{Backend, Error, Initialiser, Mlp, MlpSettings, Over, Parameter, Parameters, Var};
-use cm_policy::{ActorSettings, Dimensions, FeatureSettings, Features};
+use cm_learner::{Dimensions, FeatureSettings, Features};
+use cm_nn::check::{Within, positive, require};
+use cm_nn::{Backend, Initialiser, Mlp, MlpSettings, Over, Parameter, Parameters, Var};
+use cm_policy::ActorSettings;
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
@@ -53,15 +55,12 @@ impl CriticSettings {
         Self { network, features, repr_dim: 256, normalised: false, divisor: 256.0 }
     }
 
-    fn check(&self) -> Result<()> {
-        let refuse = |setting, expected, found| Err(Error::Setting { setting, expected, found });
-        if self.repr_dim == 0 {
-            return refuse("repr_dim", "positive", self.repr_dim.to_string());
-        }
-        if !(self.divisor > 0.0 && self.divisor.is_finite()) {
-            return refuse("divisor", "positive", self.divisor.to_string());
-        }
-        Ok(())
+    /// Refuses settings outside their ranges.
+    pub fn check(&self) -> Result<()> {
+        self.network.check().within("network")?;
+        self.features.check().within("features")?;
+        require(self.repr_dim > 0, "repr_dim", "positive", self.repr_dim)?;
+        positive("divisor", self.divisor)
     }
 }
 
@@ -73,13 +72,13 @@ const LENGTH_EPSILON: f32 = 1e-8;
 ///
 /// ```
 /// use cm_contrastive::{Critic, CriticSettings};
+/// use cm_learner::Dimensions;
 /// use cm_nn::{DfdxBackend, MlpSettings, Parameters, Var};
-/// use cm_policy::Dimensions;
 ///
 /// let backend = DfdxBackend::new(0);
 /// let network = MlpSettings { hidden: vec![16], ..Default::default() };
 /// let settings = CriticSettings { network, ..Default::default() };
-/// let mut parameters = Parameters::new(&backend, 0);
+/// let mut parameters = Parameters::new(&backend);
 /// let critic = Critic::new(&mut parameters, &settings, &Dimensions::new(3, 2, 0..2)?)?;
 /// let state = Var::normal(&backend, [5, 3], 0x300)?;
 /// let action = Var::normal(&backend, [5, 2], 0x301)?;

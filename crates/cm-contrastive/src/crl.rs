@@ -1,7 +1,9 @@
 //! Contrastive RL: a policy that maximises a contrastive critic.
 
+use cm_learner::{Dimensions, Group, Learner, Metrics, Transitions, Update};
+use cm_nn::check::Within;
 use cm_nn::{AdamSettings, Backend, Parameters, Var};
-use cm_policy::{Actor, ActorSettings, Batch, Dimensions, Group, Learner, Metrics};
+use cm_policy::{Actor, ActorSettings};
 use serde::{Deserialize, Serialize};
 
 use crate::{ContrastiveSettings, Critic, CriticSettings, Result};
@@ -47,7 +49,8 @@ impl CrlSettings {
         }
     }
 
-    /// The 2-D experiment: the mean of 256 products, Adam 1e-3 clipped to length 1.
+    /// The 2-D experiment: the mean of 256 products, Adam as for the policy
+    /// ([`ActorSettings::plane`]).
     pub fn plane() -> Self {
         let actor = ActorSettings::plane();
         Self {
@@ -57,11 +60,18 @@ impl CrlSettings {
             actor,
         }
     }
+
+    /// Refuses settings outside their ranges.
+    pub fn check(&self) -> Result<()> {
+        self.critic.check().within("critic")?;
+        self.contrastive.check().within("contrastive")?;
+        self.adam.check().within("adam")?;
+        self.actor.check().within("actor")
+    }
 }
 
 /// Contrastive RL: a critic by contrastive learning (Eq. 7, `eq:infonce_objective`), a policy that maximises it.
 pub struct Crl<B: Backend> {
-    backend: B,
     dimensions: Dimensions,
     contrastive: ContrastiveSettings,
     critic: Critic<B>,
@@ -71,22 +81,16 @@ pub struct Crl<B: Backend> {
 
 impl<B: Backend> Crl<B> {
     /// Refuses settings outside their ranges.
-    pub fn new(
-        backend: &B,
-        seed: u64,
-        settings: &CrlSettings,
-        dimensions: &Dimensions,
-    ) -> Result<Self> {
-        settings.contrastive.check()?;
-        let mut parameters = Parameters::new(backend, seed);
+    pub fn new(backend: &B, settings: &CrlSettings, dimensions: &Dimensions) -> Result<Self> {
+        settings.check()?;
+        let mut parameters = Parameters::new(backend);
         let critic = Critic::new(&mut parameters, &settings.critic, dimensions)?;
         Ok(Self {
-            backend: backend.clone(),
             dimensions: dimensions.clone(),
             contrastive: settings.contrastive,
             critic,
             critic_group: Group::adam("contrastive", parameters, settings.adam)?,
-            actor: Actor::new(backend, seed, &settings.actor, dimensions)?,
+            actor: Actor::new(backend, &settings.actor, dimensions)?,
         })
     }
 
@@ -96,13 +100,13 @@ impl<B: Backend> Crl<B> {
     }
 
     /// The contrastive loss of the critic over all pairs of the batch (Eq. 8, `eq:contrastive_loss`), `[1, 1]`.
-    pub fn contrastive_loss(&self, batch: &Batch<B>) -> Result<Var<B>> {
+    pub fn contrastive_loss(&self, batch: &Transitions<B>) -> Result<Var<B>> {
         let phi = self.critic.phi(&batch.state, &batch.action)?;
         self.contrastive.of(&self.critic.pairs(&phi, &self.critic.psi(&batch.goal)?)?)
     }
 
     /// The policy's loss with minus the critic in the place of a distance, `[1, 1]`.
-    pub fn policy_loss(&self, batch: &Batch<B>, metrics: &mut Metrics<B>) -> Result<Var<B>> {
+    pub fn policy_loss(&self, batch: &Transitions<B>, metrics: &mut Metrics<B>) -> Result<Var<B>> {
         let [goal, _] = self.actor.goals(batch)?;
         let psi = self.critic.psi(&goal)?;
         let minus_critic = |action: &Var<B>| {
@@ -113,18 +117,13 @@ impl<B: Backend> Crl<B> {
 }
 
 impl<B: Backend> Learner<B> for Crl<B> {
-    fn step(&self, batch: &Batch<B>) -> Result<Metrics<B>> {
-        batch.check(&self.dimensions)?;
-        let mut metrics = Metrics::new();
-        let (contrastive_loss, mut critic) =
-            self.critic_group.differentiate(|| self.contrastive_loss(batch))?;
-        let (policy_loss, mut policy) =
-            self.actor.group().differentiate(|| self.policy_loss(batch, &mut metrics))?;
-        self.critic_group.apply(&mut critic)?;
-        self.actor.group().apply(&mut policy)?;
-        self.backend.advance()?;
-        metrics.extend([("contrastive_loss", contrastive_loss), ("policy_loss", policy_loss)]);
-        Ok(metrics)
+    fn losses(&self, batch: &Transitions<B>, update: &mut Update<B>) -> Result<()> {
+        update.minimise("contrastive_loss", &[&self.critic_group], |_| {
+            self.contrastive_loss(batch)
+        })?;
+        update.minimise("policy_loss", &[self.actor.group()], |metrics| {
+            self.policy_loss(batch, metrics)
+        })
     }
 
     fn act(&self, state: &Var<B>, goal: &Var<B>) -> Result<Var<B>> {
@@ -144,5 +143,8 @@ impl<B: Backend> Learner<B> for Crl<B> {
 
     fn groups(&self) -> Vec<&Group<B>> {
         vec![&self.critic_group, self.actor.group()]
+    }
+    fn dimensions(&self) -> &Dimensions {
+        &self.dimensions
     }
 }

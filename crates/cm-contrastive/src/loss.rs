@@ -1,6 +1,7 @@
 //! Contrastive losses of a square matrix of logits `f_ij = f(s_i, a_i, g_j)`, whose diagonal are the pairs that belong together.
 
-use cm_nn::{Backend, Direction, Error, Over, Var};
+use cm_nn::check::{Within, not_negative, positive};
+use cm_nn::{Backend, Direction, Over, Var};
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
@@ -59,16 +60,9 @@ impl ContrastiveSettings {
 
     /// Refuses settings outside their ranges.
     pub fn check(&self) -> Result<()> {
-        let refuse = |setting, expected, found: f32| {
-            Err(Error::Setting { setting, expected, found: found.to_string() })
-        };
-        if !(self.divisor > 0.0 && self.divisor.is_finite()) {
-            return refuse("divisor", "positive", self.divisor);
-        }
+        positive("divisor", self.divisor)?;
         match self.loss {
-            ContrastiveLoss::Cpc { penalty } if !(penalty >= 0.0 && penalty.is_finite()) => {
-                refuse("penalty", "finite and not negative", penalty)
-            }
+            ContrastiveLoss::Cpc { penalty } => not_negative("penalty", penalty).within("loss.cpc"),
             _ => Ok(()),
         }
     }

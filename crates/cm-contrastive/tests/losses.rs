@@ -3,9 +3,9 @@
 use cm_contrastive::{
     ContrastiveLoss, ContrastiveSettings, Critic, CriticSettings, Crl, CrlSettings,
 };
-use cm_nn::testing::{Exact, check};
+use cm_learner::Dimensions;
+use cm_nn::testing::{Exact, Suite, Tolerance};
 use cm_nn::{DfdxBackend, MlpSettings, Parameters, Var};
-use cm_policy::Dimensions;
 
 const LOSSES: [ContrastiveLoss; 5] = [
     ContrastiveLoss::Symmetric,
@@ -45,7 +45,8 @@ fn exact(settings: ContrastiveSettings, logits: &Exact) -> f64 {
 
 #[test]
 fn losses_and_their_gradients() -> cm_nn::Result<()> {
-    let backend = DfdxBackend::new(0);
+    let suite = Suite::new(DfdxBackend::new, Tolerance::SINGLE);
+    let backend = suite.make(0);
     for loss in LOSSES {
         for divisor in [1.0, 2.5] {
             let settings = ContrastiveSettings { loss, divisor };
@@ -53,7 +54,7 @@ fn losses_and_their_gradients() -> cm_nn::Result<()> {
                 let logits = Exact::normal([n, n], stream).map_f32(|x| 3.0 * x);
                 let reference = |x: &[Exact]| Exact::from_fn([1, 1], |_, _| exact(settings, &x[0]));
                 let what = format!("{loss:?} / {divisor}, {n} rows");
-                check(&backend, &what, &[logits], |x| settings.of(&x[0]), reference)?;
+                suite.check(&backend, &what, &[logits], |x| settings.of(&x[0]), reference)?;
             }
         }
     }
@@ -88,7 +89,7 @@ fn settings_outside_their_ranges_are_refused() {
     ] {
         let mut settings = CrlSettings::plane();
         change(&mut settings);
-        assert!(Crl::new(&DfdxBackend::new(0), 0, &settings, &dimensions).is_err());
+        assert!(Crl::new(&DfdxBackend::new(0), &settings, &dimensions).is_err());
     }
 }
 
@@ -120,7 +121,7 @@ fn the_critic_is_an_inner_product_and_its_difference_a_distance() -> cm_nn::Resu
             divisor,
             ..CriticSettings::default()
         };
-        let mut parameters = Parameters::new(&backend, 1);
+        let mut parameters = Parameters::new(&backend);
         let critic = Critic::new(&mut parameters, &settings, &dimensions)?;
         let temperature = 0.7_f32;
         if let Some(log) = parameters.get("contrastive/log_temperature") {

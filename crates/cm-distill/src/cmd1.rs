@@ -1,16 +1,18 @@
 //! CMD 1-step (the paper, `alg:cmd1`): contrastive learning whose energy is a potential minus a quasimetric.
 
 use cm_contrastive::{ContrastiveLoss, ContrastiveSettings};
+use cm_learner::{
+    Dimensions, FeatureSettings, Features, Group, Learner, Metrics, Transitions, Update,
+};
+use cm_nn::check::{Within, positive};
 use cm_nn::{
     AdamSettings, Backend, HeadSettings, Mlp, MlpSettings, Parameters, Quasimetric,
-    QuasimetricSettings, Var,
+    QuasimetricSettings, Twin, Var,
 };
-use cm_policy::{
-    Actor, ActorSettings, Batch, Dimensions, FeatureSettings, Features, Group, Learner, Metrics,
-};
+use cm_policy::{Actor, ActorSettings};
 use serde::{Deserialize, Serialize};
 
-use crate::{GoalActions, Result, check_positive};
+use crate::{GoalActions, Result};
 
 /// Settings of [`Cmd1`]. The default is [`Cmd1Settings::authors_code`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -106,9 +108,14 @@ impl Cmd1Settings {
         }
     }
 
-    fn check(&self) -> Result<()> {
-        self.contrastive.check()?;
-        check_positive("distance_divisor", self.distance_divisor)
+    /// Refuses settings outside their ranges.
+    pub fn check(&self) -> Result<()> {
+        self.quasimetric.check().within("quasimetric")?;
+        self.features.check().within("features")?;
+        self.contrastive.check().within("contrastive")?;
+        positive("distance_divisor", self.distance_divisor)?;
+        self.adam.check().within("adam")?;
+        self.actor.check().within("actor")
     }
 }
 
@@ -122,11 +129,10 @@ pub(crate) fn plane_quasimetric() -> QuasimetricSettings {
 ///
 /// Parameters: `quasimetric/...` (and `quasimetric_1/...` if twin), `potential/...`, `policy/...`.
 pub struct Cmd1<B: Backend> {
-    backend: B,
     dimensions: Dimensions,
     settings: Cmd1Settings,
     features: Features<B>,
-    quasimetrics: Vec<Quasimetric<B>>,
+    quasimetrics: Twin<Quasimetric<B>>,
     potential: Option<Mlp<B>>,
     group: Group<B>,
     actor: Actor<B>,
@@ -134,39 +140,31 @@ pub struct Cmd1<B: Backend> {
 
 impl<B: Backend> Cmd1<B> {
     /// Refuses settings outside their ranges.
-    pub fn new(
-        backend: &B,
-        seed: u64,
-        settings: &Cmd1Settings,
-        dimensions: &Dimensions,
-    ) -> Result<Self> {
+    pub fn new(backend: &B, settings: &Cmd1Settings, dimensions: &Dimensions) -> Result<Self> {
         settings.check()?;
         let features = Features::new(backend, settings.features, dimensions)?;
-        let mut parameters = Parameters::new(backend, seed);
-        let names: &[&str] =
-            if settings.twin { &["quasimetric", "quasimetric_1"] } else { &["quasimetric"] };
+        let mut parameters = Parameters::new(backend);
         let inputs = features.state_columns() + features.action_columns();
-        let quasimetrics = names
-            .iter()
-            .map(|name| Quasimetric::new(&mut parameters, name, inputs, &settings.quasimetric))
-            .collect::<Result<Vec<_>>>()?;
+        let names = ["quasimetric", "quasimetric_1"];
+        let quasimetrics = Twin::one_or_two(names, settings.twin, |name| {
+            Quasimetric::new(&mut parameters, name, inputs, &settings.quasimetric)
+        })?;
         let (state, hidden) = (features.state_columns(), &settings.quasimetric.network);
         let mut potential = || Mlp::new(&mut parameters, "potential", state, hidden, 1);
         let potential = settings.potential.then(&mut potential).transpose()?;
         Ok(Self {
-            backend: backend.clone(),
             dimensions: dimensions.clone(),
             settings: settings.clone(),
             features,
             quasimetrics,
             potential,
             group: Group::adam("quasimetric", parameters, settings.adam)?,
-            actor: Actor::new(backend, seed, &settings.actor, dimensions)?,
+            actor: Actor::new(backend, &settings.actor, dimensions)?,
         })
     }
 
     /// The contrastive loss with shuffled goal actions (Eq. 13, `eq:contrastive_loss_reparam`), `[1, 1]`; the mean over both quasimetrics if twin.
-    pub fn contrastive_loss(&self, batch: &Batch<B>) -> Result<Var<B>> {
+    pub fn contrastive_loss(&self, batch: &Transitions<B>) -> Result<Var<B>> {
         let goal_action = self.settings.goal_actions.shuffle(&batch.goal_action)?;
         let from = self.features.state_action(&batch.state, &batch.action)?;
         let to = self.features.state_action(&batch.goal, &goal_action)?;
@@ -185,15 +183,11 @@ impl<B: Backend> Cmd1<B> {
             };
             self.settings.contrastive.of(&energy)
         };
-        let losses = self.quasimetrics.iter().map(loss).collect::<Result<Vec<_>>>()?;
-        match losses.as_slice() {
-            [first, second] => first.add(second)?.scale(0.5),
-            other => Ok(other[0].clone()),
-        }
+        self.quasimetrics.join(loss, |first, second| first.add(second)?.scale(0.5))
     }
 
     /// The policy's loss (Eq. 23, `eq:policy_loss`), `[1, 1]`.
-    pub fn policy_loss(&self, batch: &Batch<B>, metrics: &mut Metrics<B>) -> Result<Var<B>> {
+    pub fn policy_loss(&self, batch: &Transitions<B>, metrics: &mut Metrics<B>) -> Result<Var<B>> {
         let [goal, goal_action] = self.actor.goals(batch)?;
         let to = self.features.state_action(&goal, &goal_action)?;
         let distance = |action: &Var<B>| {
@@ -205,26 +199,16 @@ impl<B: Backend> Cmd1<B> {
     /// `d(x, y)` row by row, the larger of the two if twin.
     fn larger_distance(&self, from: &Var<B>, to: &Var<B>) -> Result<Var<B>> {
         let distance = |d: &Quasimetric<B>| d.rows(&d.features(from)?, &d.features(to)?);
-        match self.quasimetrics.as_slice() {
-            [first, second] => distance(first)?.maximum(&distance(second)?),
-            other => distance(&other[0]),
-        }
+        self.quasimetrics.join(distance, |first, second| first.maximum(second))
     }
 }
 
 impl<B: Backend> Learner<B> for Cmd1<B> {
-    fn step(&self, batch: &Batch<B>) -> Result<Metrics<B>> {
-        batch.check(&self.dimensions)?;
-        let mut metrics = Metrics::new();
-        let (contrastive_loss, mut quasimetric) =
-            self.group.differentiate(|| self.contrastive_loss(batch))?;
-        let (policy_loss, mut policy) =
-            self.actor.group().differentiate(|| self.policy_loss(batch, &mut metrics))?;
-        self.group.apply(&mut quasimetric)?;
-        self.actor.group().apply(&mut policy)?;
-        self.backend.advance()?;
-        metrics.extend([("contrastive_loss", contrastive_loss), ("policy_loss", policy_loss)]);
-        Ok(metrics)
+    fn losses(&self, batch: &Transitions<B>, update: &mut Update<B>) -> Result<()> {
+        update.minimise("contrastive_loss", &[&self.group], |_| self.contrastive_loss(batch))?;
+        update.minimise("policy_loss", &[self.actor.group()], |metrics| {
+            self.policy_loss(batch, metrics)
+        })
     }
 
     fn act(&self, state: &Var<B>, goal: &Var<B>) -> Result<Var<B>> {
@@ -247,5 +231,8 @@ impl<B: Backend> Learner<B> for Cmd1<B> {
 
     fn groups(&self) -> Vec<&Group<B>> {
         vec![&self.group, self.actor.group()]
+    }
+    fn dimensions(&self) -> &Dimensions {
+        &self.dimensions
     }
 }

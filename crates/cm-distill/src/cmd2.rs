@@ -1,17 +1,19 @@
 //! CMD 2-step (the paper, `alg:cmd2`): a contrastive critic, distilled into a quasimetric under a constraint.
 
 use cm_contrastive::{ContrastiveSettings, Critic, CriticSettings};
+use cm_learner::{
+    Dimensions, Dual, DualOptimiser, FeatureSettings, Features, Group, Learner, Metrics,
+    Transitions, Update,
+};
+use cm_nn::check::{Within, finite, positive};
 use cm_nn::{
-    AdamSettings, Backend, Error, Initialiser, MlpSettings, Parameter, Parameters, Quasimetric,
-    QuasimetricSettings, Var, gradients,
+    AdamSettings, Backend, MlpSettings, Parameters, Quasimetric, QuasimetricSettings, Var,
 };
-use cm_policy::{
-    Actor, ActorSettings, Batch, Dimensions, FeatureSettings, Features, Group, Learner, Metrics,
-};
+use cm_policy::{Actor, ActorSettings};
 use serde::{Deserialize, Serialize};
 
 use crate::cmd1::plane_quasimetric;
-use crate::{GoalActions, Objective, Result, check_positive};
+use crate::{GoalActions, Objective, Result};
 
 /// Settings of [`Cmd2`]. The default is [`Cmd2Settings::authors_code`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -43,19 +45,6 @@ pub struct Cmd2Settings {
     pub quasimetric_adam: AdamSettings,
     /// The policy and its loss.
     pub actor: ActorSettings,
-}
-
-/// What moves the dual variable.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum DualOptimiser {
-    /// Adam, together with the quasimetric network.
-    Adam,
-    /// Plain gradient steps.
-    Sgd {
-        /// Positive.
-        learning_rate: f32,
-    },
 }
 
 impl Default for Cmd2Settings {
@@ -93,13 +82,14 @@ impl Cmd2Settings {
             critic_adam: AdamSettings { learning_rate: 1e-5, ..Default::default() },
             quasimetric: QuasimetricSettings { network, ..Default::default() },
             objective: Objective::AuthorsCode,
-            dual: DualOptimiser::Adam,
+            dual: DualOptimiser::Together,
             actor: ActorSettings::authors_code(),
             ..Self::paper_text()
         }
     }
 
-    /// The 2-D experiment: distances divided by 256, margin 0.05, Adam 1e-3 clipped to length 1, plain steps of 0.01 for the dual variable.
+    /// The 2-D experiment: distances divided by 256, margin 0.05, Adam as for the policy
+    /// ([`ActorSettings::plane`]), plain steps of 0.01 for the dual variable.
     pub fn plane() -> Self {
         let actor = ActorSettings::plane();
         Self {
@@ -116,15 +106,19 @@ impl Cmd2Settings {
         }
     }
 
-    fn check(&self) -> Result<()> {
-        self.contrastive.check()?;
-        check_positive("distance_divisor", self.distance_divisor)?;
-        check_positive("margin", self.margin)?;
-        if self.initial_lambda.is_finite() {
-            return Ok(());
-        }
-        let found = self.initial_lambda.to_string();
-        Err(Error::Setting { setting: "initial_lambda", expected: "finite", found })
+    /// Refuses settings outside their ranges.
+    pub fn check(&self) -> Result<()> {
+        self.critic.check().within("critic")?;
+        self.contrastive.check().within("contrastive")?;
+        self.critic_adam.check().within("critic_adam")?;
+        self.quasimetric.check().within("quasimetric")?;
+        self.features.check().within("features")?;
+        positive("distance_divisor", self.distance_divisor)?;
+        positive("margin", self.margin)?;
+        finite("initial_lambda", self.initial_lambda)?;
+        self.dual.check().within("dual")?;
+        self.quasimetric_adam.check().within("quasimetric_adam")?;
+        self.actor.check().within("actor")
     }
 }
 
@@ -132,7 +126,6 @@ impl Cmd2Settings {
 ///
 /// Parameters: `contrastive/...`, `quasimetric/...`, `lambda`, `policy/...`.
 pub struct Cmd2<B: Backend> {
-    backend: B,
     dimensions: Dimensions,
     settings: Cmd2Settings,
     critic: Critic<B>,
@@ -140,39 +133,24 @@ pub struct Cmd2<B: Backend> {
     features: Features<B>,
     quasimetric: Quasimetric<B>,
     quasimetric_group: Group<B>,
-    lambda: Parameter<B>,
-    /// The dual variable's own group, unless it moves with the quasimetric.
-    dual_group: Option<Group<B>>,
+    dual: Dual<B>,
     actor: Actor<B>,
 }
 
 impl<B: Backend> Cmd2<B> {
     /// Refuses settings outside their ranges.
-    pub fn new(
-        backend: &B,
-        seed: u64,
-        settings: &Cmd2Settings,
-        dimensions: &Dimensions,
-    ) -> Result<Self> {
+    pub fn new(backend: &B, settings: &Cmd2Settings, dimensions: &Dimensions) -> Result<Self> {
         settings.check()?;
-        let mut contrastive = Parameters::new(backend, seed);
+        let mut contrastive = Parameters::new(backend);
         let critic = Critic::new(&mut contrastive, &settings.critic, dimensions)?;
         let features = Features::new(backend, settings.features, dimensions)?;
         let inputs = features.state_columns() + features.action_columns();
-        let mut parameters = Parameters::new(backend, seed);
+        let mut parameters = Parameters::new(backend);
         let quasimetric =
             Quasimetric::new(&mut parameters, "quasimetric", inputs, &settings.quasimetric)?;
-        let initial = Initialiser::Constant(settings.initial_lambda);
-        let (lambda, dual_group) = match settings.dual {
-            DualOptimiser::Adam => (parameters.create("lambda", [1, 1], initial)?, None),
-            DualOptimiser::Sgd { learning_rate } => {
-                let mut own = Parameters::new(backend, seed);
-                let lambda = own.create("lambda", [1, 1], initial)?;
-                (lambda, Some(Group::sgd("dual", own, learning_rate)?))
-            }
-        };
+        let Cmd2Settings { initial_lambda, dual, .. } = *settings;
+        let dual = Dual::new(&mut parameters, "lambda", initial_lambda, dual)?;
         Ok(Self {
-            backend: backend.clone(),
             dimensions: dimensions.clone(),
             settings: settings.clone(),
             critic,
@@ -180,9 +158,8 @@ impl<B: Backend> Cmd2<B> {
             features,
             quasimetric,
             quasimetric_group: Group::adam("quasimetric", parameters, settings.quasimetric_adam)?,
-            lambda,
-            dual_group,
-            actor: Actor::new(backend, seed, &settings.actor, dimensions)?,
+            dual,
+            actor: Actor::new(backend, &settings.actor, dimensions)?,
         })
     }
 
@@ -192,13 +169,17 @@ impl<B: Backend> Cmd2<B> {
     }
 
     /// The contrastive loss of the critic (Eq. 8, `eq:contrastive_loss`), `[1, 1]`.
-    pub fn contrastive_loss(&self, batch: &Batch<B>) -> Result<Var<B>> {
+    pub fn contrastive_loss(&self, batch: &Transitions<B>) -> Result<Var<B>> {
         let phi = self.critic.phi(&batch.state, &batch.action)?;
         self.settings.contrastive.of(&self.critic.pairs(&phi, &self.critic.psi(&batch.goal)?)?)
     }
 
     /// The distillation loss with its dual term (Eq. 20, `eq:distill_optimization`), `[1, 1]`. Adds `constraint`, `conservative` and `multiplier` to the metrics.
-    pub fn distillation_loss(&self, batch: &Batch<B>, metrics: &mut Metrics<B>) -> Result<Var<B>> {
+    pub fn distillation_loss(
+        &self,
+        batch: &Transitions<B>,
+        metrics: &mut Metrics<B>,
+    ) -> Result<Var<B>> {
         let Cmd2Settings { objective, goal_actions, margin, .. } = self.settings;
         // d((s_i, a_i), (g_j, a'_j)) with shuffled a'.
         let goal_action = goal_actions.shuffle(&batch.goal_action)?;
@@ -214,11 +195,11 @@ impl<B: Backend> Cmd2<B> {
         };
         let (source, sink) = ([&batch.state, &batch.action], [&batch.goal, reference]);
         let target = self.critic.successor_distance_pairs(source, sink)?.stop_gradient();
-        objective.loss(&distance, &target, &self.lambda.value()?, margin, metrics)
+        objective.loss(&distance, &target, &self.dual.value()?, margin, metrics)
     }
 
     /// The policy's loss (Eq. 23, `eq:policy_loss`), `[1, 1]`.
-    pub fn policy_loss(&self, batch: &Batch<B>, metrics: &mut Metrics<B>) -> Result<Var<B>> {
+    pub fn policy_loss(&self, batch: &Transitions<B>, metrics: &mut Metrics<B>) -> Result<Var<B>> {
         let [goal, goal_action] = self.actor.goals(batch)?;
         let distance =
             |action: &Var<B>| self.distance_rows([&batch.state, action], [&goal, &goal_action]);
@@ -234,30 +215,18 @@ impl<B: Backend> Cmd2<B> {
 }
 
 impl<B: Backend> Learner<B> for Cmd2<B> {
-    fn step(&self, batch: &Batch<B>) -> Result<Metrics<B>> {
-        batch.check(&self.dimensions)?;
-        let mut metrics = Metrics::new();
-        let (contrastive_loss, mut critic) =
-            self.critic_group.differentiate(|| self.contrastive_loss(batch))?;
-        let distilled = [Some(&self.quasimetric_group), self.dual_group.as_ref()];
-        let distilled = distilled.into_iter().flatten().collect::<Vec<_>>();
-        let wanted = distilled.iter().map(|group| group.parameters()).collect::<Vec<_>>();
-        let (distillation_loss, mut distillation) =
-            gradients(&self.backend, &wanted, || self.distillation_loss(batch, &mut metrics))?;
-        let (policy_loss, mut policy) =
-            self.actor.group().differentiate(|| self.policy_loss(batch, &mut metrics))?;
-        self.critic_group.apply(&mut critic)?;
-        for group in distilled {
-            group.apply(&mut distillation)?;
-        }
-        self.actor.group().apply(&mut policy)?;
-        self.backend.advance()?;
-        metrics.extend([
-            ("contrastive_loss", contrastive_loss),
-            ("distillation_loss", distillation_loss),
-            ("policy_loss", policy_loss),
-        ]);
-        Ok(metrics)
+    fn losses(&self, batch: &Transitions<B>, update: &mut Update<B>) -> Result<()> {
+        update.minimise("contrastive_loss", &[&self.critic_group], |_| {
+            self.contrastive_loss(batch)
+        })?;
+        let mut distilled = vec![&self.quasimetric_group];
+        distilled.extend(self.dual.group());
+        update.minimise("distillation_loss", &distilled, |metrics| {
+            self.distillation_loss(batch, metrics)
+        })?;
+        update.minimise("policy_loss", &[self.actor.group()], |metrics| {
+            self.policy_loss(batch, metrics)
+        })
     }
 
     fn act(&self, state: &Var<B>, goal: &Var<B>) -> Result<Var<B>> {
@@ -277,8 +246,11 @@ impl<B: Backend> Learner<B> for Cmd2<B> {
 
     fn groups(&self) -> Vec<&Group<B>> {
         let mut groups = vec![&self.critic_group, &self.quasimetric_group];
-        groups.extend(&self.dual_group);
+        groups.extend(self.dual.group());
         groups.push(self.actor.group());
         groups
+    }
+    fn dimensions(&self) -> &Dimensions {
+        &self.dimensions
     }
 }

@@ -1,7 +1,7 @@
 //! The dummy action `a'` at the goal.
 
+use cm_learner::streams;
 use cm_nn::{Backend, Var};
-use cm_policy::streams;
 use serde::{Deserialize, Serialize};
 
 use crate::Result;

@@ -6,17 +6,9 @@ mod goal_actions;
 mod objective;
 
 pub use cmd1::{Cmd1, Cmd1Settings};
-pub use cmd2::{Cmd2, Cmd2Settings, DualOptimiser};
+pub use cmd2::{Cmd2, Cmd2Settings};
 pub use goal_actions::GoalActions;
 pub use objective::Objective;
 
 /// Losses run inside [`cm_nn::gradients`], so everything here fails the way its matrices do.
 pub use cm_nn::{Error, Result};
-
-/// Refuses a number that is not positive and finite.
-fn check_positive(setting: &'static str, found: f32) -> Result<()> {
-    if found > 0.0 && found.is_finite() {
-        return Ok(());
-    }
-    Err(Error::Setting { setting, expected: "positive", found: found.to_string() })
-}

@@ -1,7 +1,7 @@
 //! The constrained objective that distills a critic into a quasimetric.
 
+use cm_learner::Metrics;
 use cm_nn::{Backend, Over, Var};
-use cm_policy::Metrics;
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
@@ -127,7 +127,7 @@ mod tests {
         let t = Exact::normal([N, N], 2).map_f32(|x| 2.0 * x);
         for objective in [Objective::PaperText, Objective::AuthorsCode, Objective::Plane] {
             for lambda in [-1.0_f32, 1.0] {
-                let mut parameters = Parameters::new(&backend, 0);
+                let mut parameters = Parameters::new(&backend);
                 let zeros = Initialiser::ZEROS;
                 let distance = parameters.create("d", [N, N], zeros).unwrap();
                 distance.set(&d.to_f32()).unwrap();

@@ -2,9 +2,10 @@
 
 use cm_contrastive::{Crl, CrlSettings};
 use cm_distill::{Cmd1, Cmd1Settings, Cmd2, Cmd2Settings, Error};
+use cm_learner::{Dimensions, Learner, Transitions};
 use cm_nn::testing::Exact;
 use cm_nn::{Backend, DfdxBackend, HeadSettings, MlpSettings, ReductionSettings, Snapshot, Var};
-use cm_policy::{ActorSettings, Batch, Dimensions, Gcbc, GcbcSettings, Learner};
+use cm_policy::{ActorSettings, Gcbc, GcbcSettings};
 
 type B = DfdxBackend;
 const ROWS: usize = 16;
@@ -14,10 +15,10 @@ fn dimensions() -> Dimensions {
 }
 
 /// A batch that depends on the backend's step alone.
-fn batch(backend: &B) -> Batch<B> {
+fn batch(backend: &B) -> Transitions<B> {
     let state = |stream| Var::normal(backend, [ROWS, 2], stream).unwrap();
     let action = |stream| state(stream).tanh().unwrap();
-    Batch {
+    Transitions {
         state: state(0x300),
         action: action(0x301),
         next_state: state(0x302),
@@ -51,7 +52,7 @@ fn cmd2(mut settings: Cmd2Settings) -> Cmd2Settings {
     settings
 }
 
-type Make = Box<dyn Fn(&B, u64) -> Box<dyn Learner<B>>>;
+type Make = Box<dyn Fn(&B) -> Box<dyn Learner<B>>>;
 
 /// Every learner of this crate and those it builds on, in every preset, at a small size.
 fn learners() -> Vec<(String, Make)> {
@@ -63,8 +64,8 @@ fn learners() -> Vec<(String, Make)> {
         ("OGBench", Cmd1Settings::ogbench()),
     ] {
         let settings = cmd1(settings);
-        let make = move |backend: &B, seed| -> Box<dyn Learner<B>> {
-            Box::new(Cmd1::new(backend, seed, &settings, &dimensions()).unwrap())
+        let make = move |backend: &B| -> Box<dyn Learner<B>> {
+            Box::new(Cmd1::new(backend, &settings, &dimensions()).unwrap())
         };
         all.push((format!("CMD-1 {name}"), Box::new(make)));
     }
@@ -74,8 +75,8 @@ fn learners() -> Vec<(String, Make)> {
         ("plane", Cmd2Settings::plane()),
     ] {
         let settings = cmd2(settings);
-        let make = move |backend: &B, seed| -> Box<dyn Learner<B>> {
-            Box::new(Cmd2::new(backend, seed, &settings, &dimensions()).unwrap())
+        let make = move |backend: &B| -> Box<dyn Learner<B>> {
+            Box::new(Cmd2::new(backend, &settings, &dimensions()).unwrap())
         };
         all.push((format!("CMD-2 {name}"), Box::new(make)));
     }
@@ -86,8 +87,8 @@ fn learners() -> Vec<(String, Make)> {
     ] {
         small(&mut settings.critic.network);
         small_actor(&mut settings.actor);
-        let make = move |backend: &B, seed| -> Box<dyn Learner<B>> {
-            Box::new(Crl::new(backend, seed, &settings, &dimensions()).unwrap())
+        let make = move |backend: &B| -> Box<dyn Learner<B>> {
+            Box::new(Crl::new(backend, &settings, &dimensions()).unwrap())
         };
         all.push((format!("CRL {name}"), Box::new(make)));
     }
@@ -95,8 +96,8 @@ fn learners() -> Vec<(String, Make)> {
         [("code", GcbcSettings::authors_code()), ("plane", GcbcSettings::plane())]
     {
         small(&mut settings.policy.network);
-        let make = move |backend: &B, seed| -> Box<dyn Learner<B>> {
-            Box::new(Gcbc::new(backend, seed, &settings, &dimensions()).unwrap())
+        let make = move |backend: &B| -> Box<dyn Learner<B>> {
+            Box::new(Gcbc::new(backend, &settings, &dimensions()).unwrap())
         };
         all.push((format!("GCBC {name}"), Box::new(make)));
     }
@@ -116,9 +117,9 @@ fn a_seed_repeats_itself_bit_for_bit() {
     for (name, make) in learners() {
         let run = |seed| {
             let backend = DfdxBackend::new(seed);
-            let learner = make(&backend, seed);
+            let learner = make(&backend);
             train(&backend, &*learner, 3);
-            (learner.snapshot().unwrap(), learner.optimiser_snapshot().unwrap())
+            (learner.snapshot(0).unwrap(), learner.optimiser_snapshot(0).unwrap())
         };
         assert_eq!(run(1), run(1), "{name}");
         assert_ne!(run(1).0, run(2).0, "{name}");
@@ -129,25 +130,25 @@ fn a_seed_repeats_itself_bit_for_bit() {
 fn resuming_is_exact() {
     for (name, make) in learners() {
         let backend = DfdxBackend::new(1);
-        let learner = make(&backend, 1);
+        let learner = make(&backend);
         train(&backend, &*learner, 3);
         // To disk formats and back: safetensors for weights, bincode for the optimisers.
-        let weights = learner.snapshot().unwrap().to_safetensors().unwrap();
+        let weights = learner.snapshot(0).unwrap().to_safetensors().unwrap();
         let config = bincode::config::standard();
         let optimiser =
-            bincode::encode_to_vec(learner.optimiser_snapshot().unwrap(), config).unwrap();
+            bincode::encode_to_vec(learner.optimiser_snapshot(0).unwrap(), config).unwrap();
         let step = backend.step().unwrap();
         train(&backend, &*learner, 3);
 
         let second = DfdxBackend::new(1);
         second.set_step(step).unwrap();
-        let resumed = make(&second, 99);
-        resumed.restore(&Snapshot::from_safetensors(&weights).unwrap()).unwrap();
+        let resumed = make(&second);
+        resumed.restore(0, &Snapshot::from_safetensors(&weights).unwrap()).unwrap();
         let (optimiser, _) = bincode::decode_from_slice(&optimiser, config).unwrap();
-        resumed.restore_optimiser(&optimiser).unwrap();
+        resumed.restore_optimiser(0, &optimiser).unwrap();
         train(&second, &*resumed, 3);
-        assert_eq!(resumed.snapshot().unwrap(), learner.snapshot().unwrap(), "{name}");
-        let (a, b) = (resumed.optimiser_snapshot(), learner.optimiser_snapshot());
+        assert_eq!(resumed.snapshot(0).unwrap(), learner.snapshot(0).unwrap(), "{name}");
+        let (a, b) = (resumed.optimiser_snapshot(0), learner.optimiser_snapshot(0));
         assert_eq!(a.unwrap(), b.unwrap(), "{name}");
     }
 }
@@ -155,28 +156,28 @@ fn resuming_is_exact() {
 #[test]
 fn a_snapshot_of_another_learner_is_refused_and_changes_nothing() {
     let backend = DfdxBackend::new(0);
-    let small = Cmd1::new(&backend, 0, &cmd1(Cmd1Settings::paper_text()), &dimensions()).unwrap();
-    let before = small.snapshot().unwrap();
-    let twin = Cmd1::new(&backend, 1, &cmd1(Cmd1Settings::plane()), &dimensions()).unwrap();
-    assert!(small.restore(&twin.snapshot().unwrap()).is_err());
-    assert!(small.restore_optimiser(&twin.optimiser_snapshot().unwrap()).is_err());
-    let mut broken = small.snapshot().unwrap();
+    let small = Cmd1::new(&backend, &cmd1(Cmd1Settings::paper_text()), &dimensions()).unwrap();
+    let before = small.snapshot(0).unwrap();
+    let twin = Cmd1::new(&backend, &cmd1(Cmd1Settings::plane()), &dimensions()).unwrap();
+    assert!(small.restore(0, &twin.snapshot(0).unwrap()).is_err());
+    assert!(small.restore_optimiser(0, &twin.optimiser_snapshot(0).unwrap()).is_err());
+    let mut broken = small.snapshot(0).unwrap();
     let mut matrix = broken.get("potential/linear_2/b").unwrap().clone();
     matrix.values[0] = f32::NAN;
     broken.extend([("potential/linear_2/b".to_string(), matrix)]);
-    let error = small.restore(&broken).unwrap_err().to_string();
+    let error = small.restore(0, &broken).unwrap_err().to_string();
     assert!(error.contains("potential/linear_2/b"), "{error}");
-    assert_eq!(small.snapshot().unwrap(), before);
+    assert_eq!(small.snapshot(0).unwrap(), before);
 }
 
 #[test]
 fn each_loss_moves_only_its_own_parameters() {
     let backend = DfdxBackend::new(0);
     for (name, make) in learners() {
-        let learner = make(&backend, 0);
-        let before = learner.snapshot().unwrap();
+        let learner = make(&backend);
+        let before = learner.snapshot(0).unwrap();
         train(&backend, &*learner, 1);
-        let after = learner.snapshot().unwrap();
+        let after = learner.snapshot(0).unwrap();
         let groups = learner.groups();
         let all = groups.iter().flat_map(|group| group.parameters().iter());
         let names = all.map(|parameter| parameter.name().to_string()).collect::<Vec<_>>();
@@ -209,7 +210,7 @@ fn cmd1_without_potential_and_with_twins() -> Result<(), Error> {
         let mut settings = cmd1(Cmd1Settings::authors_code());
         settings.quasimetric.head = head;
         settings.potential = false;
-        let single = Cmd1::new(&backend, 0, &settings, &dimensions())?;
+        let single = Cmd1::new(&backend, &settings, &dimensions())?;
         let loss_of = |learner: &Cmd1<B>| learner.contrastive_loss(&batch)?.item();
         let first = loss_of(&single)?;
 
@@ -235,13 +236,13 @@ fn cmd1_without_potential_and_with_twins() -> Result<(), Error> {
         assert!((f64::from(first) - wanted).abs() < 1e-5, "{head:?}: {first} {wanted}");
 
         // A twin whose halves are two single learners: the mean of their losses, the larger of their distances.
-        let other = Cmd1::new(&backend, 1, &settings, &dimensions())?;
+        let other = Cmd1::new(&DfdxBackend::new(4), &settings, &dimensions())?;
         settings.twin = true;
-        let twin = Cmd1::new(&backend, 2, &settings, &dimensions())?;
-        let mut parameters = single.snapshot()?;
-        let quasimetric = other.snapshot()?.under("quasimetric/");
+        let twin = Cmd1::new(&backend, &settings, &dimensions())?;
+        let mut parameters = single.snapshot(0)?;
+        let quasimetric = other.snapshot(0)?.under("quasimetric/");
         parameters.extend(quasimetric.prefixed("quasimetric_1/"));
-        twin.restore(&parameters)?;
+        twin.restore(0, &parameters)?;
         let mean = (first + loss_of(&other)?) / 2.0;
         assert!((loss_of(&twin)? - mean).abs() < 1e-6 * mean.abs(), "{head:?}");
         let distance = |learner: &Cmd1<B>| -> Result<Vec<f32>, Error> {
@@ -264,8 +265,8 @@ fn dual_descent_goes_the_right_way() {
         for (margin, grows) in [(1e-9, true), (1e9, false)] {
             // Distances divided by 256, the plane's, would violate it by less than rounding shows.
             let settings = Cmd2Settings { margin, distance_divisor: 1.0, ..cmd2(preset.clone()) };
-            let learner = Cmd2::new(&backend, 0, &settings, &dimensions()).unwrap();
-            let lambda = || learner.snapshot().unwrap().get("lambda").unwrap().values[0];
+            let learner = Cmd2::new(&backend, &settings, &dimensions()).unwrap();
+            let lambda = || learner.snapshot(0).unwrap().get("lambda").unwrap().values[0];
             let before = lambda();
             train(&backend, &learner, 1);
             assert_eq!(lambda() > before, grows, "{margin}");
@@ -315,13 +316,13 @@ fn settings_are_checked_and_unknown_keys_refused() {
     for (name, change) in refused {
         let mut settings = cmd2(Cmd2Settings::paper_text());
         change(&mut settings);
-        let Err(error) = Cmd2::new(&backend, 0, &settings, &dimensions()) else {
+        let Err(error) = Cmd2::new(&backend, &settings, &dimensions()) else {
             panic!("{name} was accepted");
         };
         assert!(error.to_string().contains(name), "{error}");
     }
     let wrong = Dimensions::new(3, 2, 0..2).unwrap();
-    let learner = Cmd1::new(&backend, 0, &cmd1(Cmd1Settings::paper_text()), &wrong).unwrap();
+    let learner = Cmd1::new(&backend, &cmd1(Cmd1Settings::paper_text()), &wrong).unwrap();
     let error = learner.step(&batch(&backend)).unwrap_err().to_string();
     assert_eq!(error, "batch state: expected [16, 3], found [16, 2]");
 }

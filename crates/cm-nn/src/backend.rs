@@ -2,7 +2,7 @@
 
 use cm_quasimetric::Head;
 
-use crate::{Activation, AdamSettings, Result, Shape};
+use crate::{Activation, AdamSettings, Captured, Result, Shape, Values};
 
 /// Matrices of `f32`, operations on them, and their gradients.
 ///
@@ -11,13 +11,23 @@ use crate::{Activation, AdamSettings, Result, Shape};
 ///
 /// # What every implementation promises
 /// * Values are row-major `f32` matrices with at least one row and one column.
-/// * No operation branches on a value on the host, and none but [`values`](Self::values), [`cell_values`](Self::cell_values) and
-///   [`step`](Self::step) waits for the device. A training step is therefore the same sequence of operations every time: a backend
-///   may run it eagerly, or record it once and replay it. What changes between steps (parameters, optimiser moments, their step
-///   count, the random counter) lives in [cells](Self::Cell) or in the backend, never in the recorded sequence.
-/// * Randomness is counter-based: a draw depends on the backend's seed, its [`step`](Self::step) and the draw's `stream` only, as laid
-///   out by cm-random. The same seed gives the same numbers on every backend.
+/// * No operation branches on a value on the host, and none but [`read`](Self::read) and
+///   [`step`](Self::step) waits for the device. A training step is therefore the same sequence of
+///   operations every time: [`capture`](Self::capture) may run it eagerly, or record it once and
+///   replay it. What changes between steps (the batch, parameters, optimiser moments, their step
+///   count, the random counter) lives in [cells](Self::Cell) or in the backend, never in the
+///   recorded sequence.
+/// * Randomness is counter-based: a draw depends on the backend's seed, its [`step`](Self::step)
+///   and the draw's `stream` only, as laid out by cm-random. The same seed gives the same numbers
+///   on every backend.
 /// * The result of an operation does not depend on the number of threads.
+///
+/// # Replicas
+/// A backend may run several seeds at once: one *replica* for each of its [`seeds`](Self::seeds).
+/// Replicas are an axis that nothing above the backend sees. Shapes stay `[rows, columns]`, an
+/// operation does the same to every replica, and replicas differ in what cells hold and in what is
+/// drawn. A replica computes what a backend with its seed alone would, bit for bit. Only reads and
+/// writes tell replicas apart.
 ///
 /// # What every caller promises
 /// The shapes written at each operation. [`Var`](crate::Var)'s methods check them and return
@@ -33,23 +43,38 @@ pub trait Backend: Clone + 'static {
     /// A matrix that outlives the step and is overwritten in place: a parameter, a moment, a counter. Cloning shares it.
     type Cell: Clone;
 
+    /// The seed of each replica; at least one.
+    fn seeds(&self) -> &[u64];
+
     /// Rows and columns.
     fn shape(x: &Self::Tensor) -> Shape;
 
-    /// A constant from the host: `rows * columns` values, row by row.
+    /// A constant from the host, the same in every replica: `rows * columns` values, row by row.
+    /// [`Error::InsideCapture`](crate::Error::InsideCapture) in a captured step: what is uploaded
+    /// there would be the same at every run, so it belongs before the step or into a cell.
     fn tensor(&self, shape: Shape, values: Vec<f32>) -> Result<Self::Tensor>;
 
-    /// The values on the host, row by row. Waits for the device.
-    fn values(&self, x: &Self::Tensor) -> Result<Vec<f32>>;
+    /// A constant with one value everywhere. Nothing is uploaded, so a captured step may use it.
+    fn full(&self, shape: Shape, value: f32) -> Result<Self::Tensor>;
 
-    /// A new cell holding `values`.
-    fn cell(&self, shape: Shape, values: Vec<f32>) -> Result<Self::Cell>;
+    /// The values on the host, in the order of `tensors`: one slice per replica, row by row. Waits
+    /// for the device, once for all. `InsideCapture` in a captured step.
+    fn read(&self, tensors: &[&Self::Tensor]) -> Result<Vec<Values>>;
 
-    /// The cell's values on the host. Waits for the device.
-    fn cell_values(&self, cell: &Self::Cell) -> Result<Vec<f32>>;
+    /// A new cell; `values` has one entry per replica. `InsideCapture` in a captured step.
+    fn cell(&self, shape: Shape, values: Vec<Vec<f32>>) -> Result<Self::Cell>;
 
-    /// Overwrites the cell; as many values as it has.
-    fn set_cell(&self, cell: &Self::Cell, values: &[f32]) -> Result<()>;
+    /// Overwrites what `replica` holds in each cell, with as many values as the cell has.
+    /// `InsideCapture` in a captured step.
+    fn write(&self, replica: usize, cells: &[(&Self::Cell, &[f32])]) -> Result<()>;
+
+    /// A step that can be run again and again; see [`Captured`]. The closure may run at every
+    /// [`Captured::run`], or only at the first one and be replayed from a recording afterwards.
+    ///
+    /// In the step, cells are the inputs and what the closure returns the outputs: tensors that
+    /// each run overwrites. Nothing is uploaded or read there. A step inside a step is
+    /// `InsideCapture`.
+    fn capture<'a, T: 'a>(&self, step: impl FnMut() -> Result<T> + 'a) -> Captured<'a, T>;
 
     /// The cell's value at this point of the step: tracked if this happens inside [`gradients`](Self::gradients) that want the cell, a
     /// constant otherwise. Once the cell is overwritten, what was loaded before must not be used any more: the tensor may or may not
@@ -198,10 +223,11 @@ pub trait Backend: Clone + 'static {
     /// `target` becomes `decay * target + (1 - decay) * source` for every pair; `decay = 0` copies.
     fn blend(&self, decay: f32, targets: &[Self::Cell], sources: &[Self::Cell]) -> Result<()>;
 
-    /// The step that draws are counted by. Waits for the device.
+    /// The step that draws are counted by, one for all replicas. Waits for the device.
+    /// `InsideCapture` in a captured step.
     fn step(&self) -> Result<u64>;
 
-    /// Sets the step, to resume a run.
+    /// Sets the step, to resume a run. `InsideCapture` in a captured step.
     fn set_step(&self, step: u64) -> Result<()>;
 
     /// Adds one to the step: what a training step does last.

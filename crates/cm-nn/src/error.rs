@@ -22,8 +22,8 @@ pub enum Error {
     /// A setting is outside its range.
     #[error("setting `{setting}` must be {expected}, found {found}")]
     Setting {
-        /// The setting's name.
-        setting: &'static str,
+        /// The setting's key, from the outermost table to it: `actor.adam.epsilon`.
+        setting: String,
         /// Its range.
         expected: &'static str,
         /// What was given.
@@ -68,6 +68,24 @@ pub enum Error {
     /// Gradients were asked for while others were being taken.
     #[error("gradients cannot be taken inside the loss of other gradients")]
     NestedGradients,
+    /// Something that a recorded step could not repeat was done inside one.
+    #[error("{operation} cannot be done inside a captured step: {instead}")]
+    InsideCapture {
+        /// The operation.
+        operation: &'static str,
+        /// What to do instead.
+        instead: &'static str,
+    },
+    /// The backend runs another number of seeds than was asked for.
+    #[error("{what}: expected {expected}, found {found}")]
+    Replicas {
+        /// The backend or the operation.
+        what: &'static str,
+        /// How many it takes.
+        expected: String,
+        /// How many there are.
+        found: usize,
+    },
     /// A quasimetric head refused its inputs.
     #[error(transparent)]
     Quasimetric(#[from] cm_quasimetric::Error),

@@ -11,7 +11,7 @@ use crate::{Backend, Error, Parameter, Parameters, Result, Shape, Var};
 /// use cm_nn::{DfdxBackend, Initialiser, Parameters, gradients};
 ///
 /// let backend = DfdxBackend::new(0);
-/// let mut parameters = Parameters::new(&backend, 0);
+/// let mut parameters = Parameters::new(&backend);
 /// let x = parameters.create("x", [1, 1], Initialiser::Constant(3.0))?;
 /// let (loss, gradients) = gradients(&backend, &[&parameters], || x.value()?.square())?;
 /// assert_eq!(loss.item()?, 9.0);
@@ -46,6 +46,25 @@ pub struct Gradients<B: Backend> {
 }
 
 impl<B: Backend> Gradients<B> {
+    /// None yet.
+    pub fn none(backend: &B) -> Self {
+        Self { backend: backend.clone(), by_parameter: Vec::new() }
+    }
+
+    /// And those of another loss. A parameter that already has one is refused: which of the two
+    /// losses would move it?
+    pub fn extend(&mut self, other: Self) -> Result<()> {
+        let known = |id: &u64| self.by_parameter.iter().any(|(known, _)| known == id);
+        let twice = other.by_parameter.iter().find(|(id, _)| known(id));
+        if let Some((_, tensor)) = twice {
+            let found = format!("{:?} differentiated twice", B::shape(tensor));
+            let expected = "one loss for each parameter".to_owned();
+            return Err(Error::Shape { operation: "gradients", expected, found });
+        }
+        self.by_parameter.extend(other.by_parameter);
+        Ok(())
+    }
+
     /// The gradient with respect to `parameter`, if it was wanted and no optimiser has taken it yet.
     pub fn get(&self, parameter: &Parameter<B>) -> Option<Var<B>> {
         let found = self.by_parameter.iter().find(|(id, _)| *id == parameter.id());

@@ -3,7 +3,8 @@
 use cm_random::{Philox, normal_pair, unit_f32};
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Result, Shape};
+use crate::check::{Within, positive};
+use crate::{Result, Shape};
 
 /// The stream of initial weights; its steps are the hashes of parameter names.
 const STREAM: u32 = 0x1ff;
@@ -75,16 +76,23 @@ impl Initialiser {
     pub const CUT_NORMAL: Self =
         Self::VarianceScaling { scale: 0.774, fan: Fan::In, shape: Spread::TruncatedNormal };
 
+    /// Refuses a variance that is not positive and finite.
+    pub fn check(&self) -> Result<()> {
+        match *self {
+            Self::Constant(_) => Ok(()),
+            Self::VarianceScaling { scale, .. } => {
+                positive("scale", scale).within("variance-scaling")
+            }
+        }
+    }
+
     /// The values of the parameter `name` under `seed`.
     pub fn values(&self, seed: u64, name: &str, shape: Shape) -> Result<Vec<f32>> {
+        self.check()?;
         let count = shape[0] * shape[1];
         match *self {
             Self::Constant(value) => Ok(vec![value; count]),
             Self::VarianceScaling { scale, fan, shape: spread } => {
-                if !(scale > 0.0 && scale.is_finite()) {
-                    let (setting, expected) = ("scale", "positive and finite");
-                    return Err(Error::Setting { setting, expected, found: scale.to_string() });
-                }
                 let fan = match fan {
                     Fan::In => shape[0] as f32,
                     Fan::Out => shape[1] as f32,
@@ -130,6 +138,7 @@ fn hash(name: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Error;
 
     const SHAPE: Shape = [300, 400];
 

@@ -2,6 +2,8 @@
 
 mod activation;
 pub mod backend;
+mod capture;
+pub mod check;
 mod dfdx_backend;
 mod error;
 mod gradients;
@@ -16,6 +18,7 @@ mod var;
 
 pub use activation::Activation;
 pub use backend::{Axis, Backend, Direction, Distribution, Map, Over, Pairing, Reduce, Zip};
+pub use capture::{Captured, Values};
 pub use dfdx_backend::DfdxBackend;
 pub use error::{Error, Result, Shape};
 pub use gradients::{Gradients, gradients};
@@ -25,5 +28,5 @@ pub use modules::{
     ReductionSettings, Twin,
 };
 pub use optimise::{Adam, AdamSettings, Ema, Sgd};
-pub use parameters::{Matrix, Parameter, Parameters, Snapshot};
+pub use parameters::{Matrix, Parameter, ParameterSets, Parameters, Snapshot};
 pub use var::Var;

@@ -65,7 +65,7 @@ fn shapes_are_named() {
 
 #[test]
 fn settings_are_checked() {
-    let mut parameters = Parameters::new(&DfdxBackend::new(0), 0);
+    let mut parameters = Parameters::new(&DfdxBackend::new(0));
     parameters.create("x", [1, 1], Initialiser::ZEROS).unwrap();
     let defaults = AdamSettings::default();
     let cases = [
@@ -112,7 +112,7 @@ fn settings_files_reject_unknown_keys_and_keep_defaults() {
 
 #[test]
 fn names_are_unique() {
-    let mut parameters = Parameters::new(&DfdxBackend::new(0), 0);
+    let mut parameters = Parameters::new(&DfdxBackend::new(0));
     let settings = MlpSettings { hidden: vec![4], ..Default::default() };
     Mlp::new(&mut parameters, "net", 2, &settings, 1).unwrap();
     let twice = Mlp::new(&mut parameters, "net", 2, &settings, 1).err().unwrap();

@@ -4,7 +4,7 @@ use cm_nn::{DfdxBackend, Error, Initialiser, Matrix, Parameters, Snapshot};
 use proptest::prelude::*;
 
 fn parameters() -> Parameters<DfdxBackend> {
-    let mut parameters = Parameters::new(&DfdxBackend::new(0), 3);
+    let mut parameters = Parameters::new(&DfdxBackend::new(3));
     parameters.create("a/w", [3, 4], Initialiser::LECUN_NORMAL).unwrap();
     parameters.create("a/b", [1, 4], Initialiser::LECUN_UNIFORM).unwrap();
     parameters
@@ -22,15 +22,15 @@ fn files_give_back_what_was_saved() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("model.safetensors");
     let source = parameters();
-    source.snapshot().unwrap().save_safetensors(&path).unwrap();
+    source.snapshot(0).unwrap().save_safetensors(&path).unwrap();
     let target = parameters();
     for parameter in &target {
         parameter.set(&vec![0.0; parameter.shape()[0] * parameter.shape()[1]]).unwrap();
     }
-    target.restore(&Snapshot::load_safetensors(&path).unwrap()).unwrap();
-    assert_eq!(target.snapshot().unwrap(), source.snapshot().unwrap());
+    target.restore(0, &Snapshot::load_safetensors(&path).unwrap()).unwrap();
+    assert_eq!(target.snapshot(0).unwrap(), source.snapshot(0).unwrap());
     // Saving again replaces the file and leaves nothing else behind.
-    target.snapshot().unwrap().save_safetensors(&path).unwrap();
+    target.snapshot(0).unwrap().save_safetensors(&path).unwrap();
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
 }
 
@@ -72,7 +72,7 @@ fn broken_files_are_refused_by_name() {
     assert!(
         matches!(missing, Error::File { .. }) && missing.to_string().contains("model.safetensors")
     );
-    let whole = parameters().snapshot().unwrap().to_safetensors().unwrap();
+    let whole = parameters().snapshot(0).unwrap().to_safetensors().unwrap();
     for length in 0..whole.len() {
         std::fs::write(&path, &whole[..length]).unwrap();
         let error = Snapshot::load_safetensors(&path).unwrap_err();
@@ -80,14 +80,14 @@ fn broken_files_are_refused_by_name() {
         assert!(error.to_string().contains("model.safetensors"));
     }
     let nowhere = directory.path().join("none/model.safetensors");
-    let error = parameters().snapshot().unwrap().save_safetensors(&nowhere).unwrap_err();
+    let error = parameters().snapshot(0).unwrap().save_safetensors(&nowhere).unwrap_err();
     assert!(matches!(error, Error::File { .. }), "{error}");
 }
 
 #[test]
 fn truncated_bincode_is_refused() {
     let config = bincode::config::standard();
-    let whole = bincode::encode_to_vec(parameters().snapshot().unwrap(), config).unwrap();
+    let whole = bincode::encode_to_vec(parameters().snapshot(0).unwrap(), config).unwrap();
     for length in 0..whole.len() {
         let decoded = bincode::decode_from_slice::<Snapshot, _>(&whole[..length], config);
         assert!(decoded.is_err(), "{length} bytes");
@@ -97,7 +97,7 @@ fn truncated_bincode_is_refused() {
 #[test]
 fn what_does_not_fit_changes_nothing() {
     let parameters = parameters();
-    let before = parameters.snapshot().unwrap();
+    let before = parameters.snapshot(0).unwrap();
     let (w, b) = ([0.5; 12], [0.5; 4]);
     let fine: (&str, [usize; 2], &[f32]) = ("a/b", [1, 4], &b);
     let mut bad = w;
@@ -122,8 +122,8 @@ fn what_does_not_fit_changes_nothing() {
         ),
     ];
     for (snapshot, message) in cases {
-        assert_eq!(parameters.restore(&snapshot).unwrap_err().to_string(), message);
-        assert_eq!(parameters.snapshot().unwrap(), before);
+        assert_eq!(parameters.restore(0, &snapshot).unwrap_err().to_string(), message);
+        assert_eq!(parameters.snapshot(0).unwrap(), before);
     }
 }
 

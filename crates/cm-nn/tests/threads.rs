@@ -9,7 +9,7 @@ use cm_quasimetric::Head;
 /// Steps of a learner whose matrices are large enough to be split among threads.
 fn train(activation: Activation, layer_norm: bool) -> Result<[Snapshot; 2]> {
     let backend = DfdxBackend::new(3);
-    let mut parameters = Parameters::new(&backend, 0);
+    let mut parameters = Parameters::new(&backend);
     let settings =
         MlpSettings { hidden: vec![200, 210], activation, layer_norm, ..Default::default() };
     let network = Mlp::new(&mut parameters, "network", 19, &settings, 130)?;
@@ -28,7 +28,7 @@ fn train(activation: Activation, layer_norm: bool) -> Result<[Snapshot; 2]> {
         adam.step(&mut found)?;
         backend.advance()?;
     }
-    Ok([parameters.snapshot()?, adam.snapshot()?])
+    Ok([parameters.snapshot(0)?, adam.snapshot(0)?])
 }
 
 #[test]

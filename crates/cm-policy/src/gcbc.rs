@@ -1,12 +1,10 @@
 //! Goal-conditioned behaviour cloning.
 
+use cm_learner::{Dimensions, Group, Learner, Transitions, Update};
 use cm_nn::{AdamSettings, Backend, MlpSettings, Over, Var};
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    Actor, ActorSettings, Batch, BehaviourCloning, Dimensions, Group, Learner, Metrics,
-    PolicySettings, Result,
-};
+use crate::{Actor, ActorSettings, BehaviourCloning, PolicySettings, Result};
 
 /// Settings of [`Gcbc`]. The defaults are [`GcbcSettings::authors_code`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -48,6 +46,11 @@ impl GcbcSettings {
         Self { policy, adam, behaviour_cloning }
     }
 
+    /// Refuses settings outside their ranges.
+    pub fn check(&self) -> Result<()> {
+        self.actor().check()
+    }
+
     fn actor(&self) -> ActorSettings {
         let Self { policy, adam, behaviour_cloning } = self.clone();
         ActorSettings { policy, adam, behaviour_cloning, mixup: None, ..Default::default() }
@@ -57,47 +60,37 @@ impl GcbcSettings {
 /// Learns `pi(a | s, g)` from actions and the goals they led to, and nothing else.
 ///
 /// ```
+/// use cm_learner::Dimensions;
 /// use cm_nn::{DfdxBackend, MlpSettings};
-/// use cm_policy::{Dimensions, Gcbc, GcbcSettings, PolicySettings};
+/// use cm_policy::{Gcbc, GcbcSettings, PolicySettings};
 ///
 /// let network = MlpSettings { hidden: vec![16], ..Default::default() };
 /// let policy = PolicySettings { network, ..Default::default() };
 /// let settings = GcbcSettings { policy, ..Default::default() };
-/// let gcbc = Gcbc::new(&DfdxBackend::new(0), 0, &settings, &Dimensions::new(4, 2, 0..2)?)?;
+/// let gcbc = Gcbc::new(&DfdxBackend::new(0), &settings, &Dimensions::new(4, 2, 0..2)?)?;
 /// # Ok::<(), cm_policy::Error>(())
 /// ```
 pub struct Gcbc<B: Backend> {
-    backend: B,
     dimensions: Dimensions,
     actor: Actor<B>,
 }
 
 impl<B: Backend> Gcbc<B> {
     /// Refuses settings outside their ranges.
-    pub fn new(
-        backend: &B,
-        seed: u64,
-        settings: &GcbcSettings,
-        dimensions: &Dimensions,
-    ) -> Result<Self> {
-        let actor = Actor::new(backend, seed, &settings.actor(), dimensions)?;
-        Ok(Self { backend: backend.clone(), dimensions: dimensions.clone(), actor })
+    pub fn new(backend: &B, settings: &GcbcSettings, dimensions: &Dimensions) -> Result<Self> {
+        let actor = Actor::new(backend, &settings.actor(), dimensions)?;
+        Ok(Self { dimensions: dimensions.clone(), actor })
     }
 
     /// Minus the mean log-density of the data's actions, `[1, 1]`.
-    pub fn policy_loss(&self, batch: &Batch<B>) -> Result<Var<B>> {
+    pub fn policy_loss(&self, batch: &Transitions<B>) -> Result<Var<B>> {
         self.actor.behaviour_cloning(batch)?.mean(Over::All)
     }
 }
 
 impl<B: Backend> Learner<B> for Gcbc<B> {
-    fn step(&self, batch: &Batch<B>) -> Result<Metrics<B>> {
-        batch.check(&self.dimensions)?;
-        let group = self.actor.group();
-        let (loss, mut gradients) = group.differentiate(|| self.policy_loss(batch))?;
-        group.apply(&mut gradients)?;
-        self.backend.advance()?;
-        Ok(vec![("policy_loss", loss)])
+    fn losses(&self, batch: &Transitions<B>, update: &mut Update<B>) -> Result<()> {
+        update.minimise("policy_loss", &[self.actor.group()], |_| self.policy_loss(batch))
     }
 
     fn act(&self, state: &Var<B>, goal: &Var<B>) -> Result<Var<B>> {
@@ -110,5 +103,9 @@ impl<B: Backend> Learner<B> for Gcbc<B> {
 
     fn groups(&self) -> Vec<&Group<B>> {
         vec![self.actor.group()]
+    }
+
+    fn dimensions(&self) -> &Dimensions {
+        &self.dimensions
     }
 }

@@ -1,9 +1,11 @@
 //! Goal-conditioned policies.
 
+use cm_learner::{Dimensions, FeatureSettings, Features};
+use cm_nn::check::{Within, require};
 use cm_nn::{Activation, Backend, Linear, Mlp, MlpSettings, Over, Parameters, Var};
 use serde::{Deserialize, Serialize};
 
-use crate::{Dimensions, Error, FeatureSettings, Features, Result};
+use crate::{Error, Result};
 
 /// Settings of a [`Policy`]. The defaults are the paper's: tanh-Gaussian, 4 x 512, states as they are.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -15,6 +17,16 @@ pub struct PolicySettings {
     pub network: MlpSettings,
     /// What it sees of states and goals.
     pub features: FeatureSettings,
+}
+
+impl PolicySettings {
+    /// Refuses settings outside their ranges.
+    pub fn check(&self) -> Result<()> {
+        let some = !self.network.hidden.is_empty();
+        require(some, "network.hidden", "at least one layer", "none")?;
+        self.network.check().within("network")?;
+        self.features.check().within("features")
+    }
 }
 
 /// Kinds of policy.
@@ -35,11 +47,12 @@ pub enum PolicyKind {
 /// Parameters: `policy/mlp/linear_i` (the hidden layers), `policy/mean` and, if tanh-Gaussian, `policy/scale`.
 ///
 /// ```
+/// use cm_learner::Dimensions;
 /// use cm_nn::{DfdxBackend, MlpSettings, Parameters, Var};
-/// use cm_policy::{Dimensions, Policy, PolicySettings};
+/// use cm_policy::{Policy, PolicySettings};
 ///
 /// let backend = DfdxBackend::new(0);
-/// let mut parameters = Parameters::new(&backend, 0);
+/// let mut parameters = Parameters::new(&backend);
 /// let network = MlpSettings { hidden: vec![16], ..Default::default() };
 /// let settings = PolicySettings { network, ..Default::default() };
 /// let dimensions = Dimensions::new(3, 2, 0..1)?;
@@ -162,7 +175,7 @@ impl<B: Backend> ActionDistribution<B> {
                 squares.affine(-0.5, -constant)
             }
             Shape::UnitVector => Err(Error::Setting {
-                setting: "behaviour_cloning",
+                setting: "behaviour_cloning".to_owned(),
                 expected: "a squared error where the policy has no density",
                 found: "log-density of a unit-vector policy".to_string(),
             }),

@@ -1,10 +1,11 @@
 //! Densities, extraction losses and goals against closed forms.
 
+use cm_learner::{Dimensions, Metrics, Transitions};
 use cm_nn::testing::Exact;
 use cm_nn::{DfdxBackend, MlpSettings, Over, Parameters, Var, gradients};
 use cm_policy::{
-    Actor, ActorSettings, Batch, BehaviourCloning, Dimensions, Extraction, GcbcSettings, Metrics,
-    Mixup, Policy, PolicyGoals, PolicyKind, PolicySettings,
+    Actor, ActorSettings, BehaviourCloning, Extraction, GcbcSettings, Mixup, Policy, PolicyGoals,
+    PolicyKind, PolicySettings,
 };
 
 type B = DfdxBackend;
@@ -19,11 +20,11 @@ fn dimensions() -> Dimensions {
     Dimensions::new(3, 2, 1..3).unwrap()
 }
 
-fn batch(backend: &B) -> Batch<B> {
+fn batch(backend: &B) -> Transitions<B> {
     let normal = |columns, stream| Exact::normal([ROWS, columns], stream);
     let action = |stream| normal(2, stream).map_f32(|x| x.tanh()).var(backend).unwrap();
     let state = |stream| normal(3, stream).var(backend).unwrap();
-    Batch {
+    Transitions {
         state: state(1),
         action: action(2),
         next_state: state(3),
@@ -46,7 +47,7 @@ fn exact_distance(action: &[f64]) -> f64 {
 fn the_density_is_one_over_the_whole_range_of_actions() -> cm_nn::Result<()> {
     let backend = DfdxBackend::new(0);
     let dimensions = Dimensions::new(1, 1, 0..1)?;
-    let mut parameters = Parameters::new(&backend, 3);
+    let mut parameters = Parameters::new(&backend);
     let policy = Policy::new(&mut parameters, &small(PolicyKind::TanhGaussian), &dimensions)?;
     // Wide, narrow, and pushed against either bound so that most of the mass is in a tail.
     for (mean, scale) in [(0.0, 1.0), (0.5, 0.3), (3.0, 1.0), (-4.5, 0.8)] {
@@ -81,7 +82,7 @@ fn the_density_is_one_over_the_whole_range_of_actions() -> cm_nn::Result<()> {
 fn samples_have_the_policy_s_distribution() -> cm_nn::Result<()> {
     let backend = DfdxBackend::new(7);
     let dimensions = Dimensions::new(1, 1, 0..1)?;
-    let mut parameters = Parameters::new(&backend, 3);
+    let mut parameters = Parameters::new(&backend);
     let policy = Policy::new(&mut parameters, &small(PolicyKind::TanhGaussian), &dimensions)?;
     for (name, value) in [("mean", 0.3), ("scale", f32::ln(f32::exp(0.5) - 1.0))] {
         parameters.get(&format!("policy/{name}/w")).unwrap().set(&[0.0; 16])?;
@@ -102,7 +103,7 @@ fn samples_have_the_policy_s_distribution() -> cm_nn::Result<()> {
 #[test]
 fn a_direction_has_length_one_and_no_density() -> cm_nn::Result<()> {
     let backend = DfdxBackend::new(0);
-    let mut parameters = Parameters::new(&backend, 0);
+    let mut parameters = Parameters::new(&backend);
     let policy = Policy::new(&mut parameters, &small(PolicyKind::UnitVector), &dimensions())?;
     let batch = batch(&backend);
     let actions = policy.forward(&batch.state, &policy.goal(&batch.goal)?)?;
@@ -116,7 +117,7 @@ fn a_direction_has_length_one_and_no_density() -> cm_nn::Result<()> {
 fn a_unit_gaussian_is_cut_where_it_acts_but_not_in_its_density() -> cm_nn::Result<()> {
     let backend = DfdxBackend::new(0);
     let dimensions = Dimensions::new(1, 2, 0..1)?;
-    let mut parameters = Parameters::new(&backend, 0);
+    let mut parameters = Parameters::new(&backend);
     let policy = Policy::new(&mut parameters, &small(PolicyKind::UnitGaussian), &dimensions)?;
     parameters.get("policy/mean/w").unwrap().set(&[0.0; 32])?;
     parameters.get("policy/mean/b").unwrap().set(&[3.0, -0.5])?;
@@ -150,7 +151,7 @@ fn extraction_losses_are_what_they_say() -> cm_nn::Result<()> {
                 sampled: false,
                 ..Default::default()
             };
-            let actor = Actor::new(&backend, 1, &settings, &dimensions())?;
+            let actor = Actor::new(&backend, &settings, &dimensions())?;
             let loss = actor.loss(&batch, &batch.goal, distance, &mut Metrics::new())?.item()?;
 
             let own = actor.act(&batch.state, &actor.policy().goal(&batch.goal)?)?;
@@ -224,16 +225,16 @@ fn gradients_of_extraction() -> cm_nn::Result<()> {
                     sampled: true,
                     ..Default::default()
                 };
-                let actor = Actor::new(&backend, 1, &settings, &dimensions())?;
+                let actor = Actor::new(&backend, &settings, &dimensions())?;
                 let parameters = actor.group().parameters();
                 let [goal, _] = actor.goals(&batch)?;
                 // The weights of advantage-weighted regression are constants for the gradient: freeze them with the distance.
-                let before = parameters.snapshot()?;
+                let before = parameters.snapshot(0)?;
                 let frozen = match extraction {
                     Extraction::AdvantageWeighted { .. } => {
                         let own =
                             actor.policy().forward(&batch.state, &actor.policy().goal(&goal)?)?;
-                        Some(distance(&own.sample(cm_policy::streams::POLICY_SAMPLE)?)?)
+                        Some(distance(&own.sample(cm_learner::streams::POLICY_SAMPLE)?)?)
                     }
                     _ => None,
                 };
@@ -262,7 +263,7 @@ fn gradients_of_extraction() -> cm_nn::Result<()> {
                 let step = 2e-3;
                 let mut moved = [0.0; 2];
                 for (value, sign) in moved.iter_mut().zip([1.0, -1.0]) {
-                    parameters.restore(&before)?;
+                    parameters.restore(0, &before)?;
                     for (parameter, direction) in &directions {
                         let values = parameter.to_vec()?;
                         let moves = values.iter().zip(&direction.values);
@@ -291,7 +292,7 @@ fn goals_are_own_rolled_or_permuted() -> cm_nn::Result<()> {
     let goals = |goals| -> cm_nn::Result<Vec<f32>> {
         let settings =
             ActorSettings { policy: small(PolicyKind::TanhGaussian), goals, ..Default::default() };
-        let actor = Actor::new(&backend, 1, &settings, &dimensions())?;
+        let actor = Actor::new(&backend, &settings, &dimensions())?;
         let [goal, action] = actor.goals(&batch)?;
         let column = goal.slice_columns(0..1)?.to_vec()?;
         assert_eq!(action.slice_columns(0..1)?.to_vec()?, column, "goal and action move together");

@@ -1,25 +1,69 @@
-//! Batches as a learner takes them.
+//! Batches drawn on the host.
+//!
+//! A batch is a pure function of the data, the seed and the step, so that a run can begin anywhere and
+//! another device can draw the same one. In this order:
+//!
+//! 1. [`Sampler`] draws rows and goals from its own streams at that step.
+//! 2. `stay_at_goal`: where the goal is the row itself, the next state becomes the state, before any
+//!    noise.
+//! 3. `observation_noise`: with `n` rows of `s` coordinates, `2 n s` normal numbers of the stream
+//!    [`NOISE`] at that step, numbered as [`Backend::draw`] numbers a matrix `[2 n, s]`. The first `n`
+//!    rows of it, times the deviation, are added to the states, the last `n` to the goals. Next
+//!    states are left alone.
+//!
+//! `tests/fixtures/batch.toml` holds a batch that every source must give.
 
-use cm_nn::{Backend, Var};
-use cm_policy::Batch;
+use std::cell::RefCell;
+
+use cm_learner::{Batch, BatchSource, BatchValues, Transitions};
+use cm_nn::Backend;
 use cm_random::Philox;
 use cm_replay::{Batch as Buffers, Prefetcher, Sampler};
 
 use crate::{Result, RunSettings, Task};
 
 /// The stream of the noise that is added to states and goals; cm-replay's streams are below it.
-const NOISE: u32 = 0x020;
+pub const NOISE: u32 = 0x020;
 
-/// The batches of a run, one after another: each a pure function of the data, the seed and the step, drawn on a thread of its own while
+/// The batches of one or several runs, one after another, each drawn on a background thread while
 /// the step before is learned from.
-pub(crate) struct Batches {
-    prefetcher: Prefetcher,
-    buffers: Buffers,
+pub(crate) struct HostBatches<B: Backend> {
+    batch: Batch<B>,
+    replicas: RefCell<Vec<Rows>>,
 }
 
-impl Batches {
-    /// Begins with the batch of `step`.
-    pub(crate) fn new(settings: &RunSettings, task: &Task, step: u64) -> Result<Self> {
+/// The batches of one replica.
+struct Rows {
+    prefetcher: Prefetcher,
+    buffers: Buffers,
+    steps_to_goal: Vec<f32>,
+}
+
+impl<B: Backend> HostBatches<B> {
+    /// Begins with the batches of `step`, one replica for each of the runs.
+    pub(crate) fn new(backend: &B, runs: Vec<(&RunSettings, &Task)>, step: u64) -> Result<Self> {
+        let (settings, task) = runs[0];
+        let batch = Batch::new(backend, settings.batch, &task.dimensions)?;
+        let replicas = runs.into_iter().map(|(settings, task)| Rows::new(settings, task, step));
+        Ok(Self { batch, replicas: RefCell::new(replicas.collect::<Result<_>>()?) })
+    }
+}
+
+impl<B: Backend> BatchSource<B> for HostBatches<B> {
+    fn prepare(&self) -> cm_nn::Result<()> {
+        for (replica, rows) in self.replicas.borrow_mut().iter_mut().enumerate() {
+            self.batch.write(replica, &rows.next())?;
+        }
+        Ok(())
+    }
+
+    fn batch(&self) -> cm_nn::Result<Transitions<B>> {
+        self.batch.load()
+    }
+}
+
+impl Rows {
+    fn new(settings: &RunSettings, task: &Task, step: u64) -> Result<Self> {
         let sampler = Sampler::new(task.data.clone(), settings.goals.goals(), settings.seed)?;
         let philox = Philox::new(settings.seed);
         let RunSettings { batch, observation_noise, stay_at_goal, .. } = *settings;
@@ -31,26 +75,24 @@ impl Batches {
                 add_noise(philox, step, observation_noise, batch);
             }
         })?;
-        Ok(Self { prefetcher, buffers: Buffers::default() })
+        Ok(Self { prefetcher, buffers: Buffers::default(), steps_to_goal: Vec::new() })
     }
 
-    /// The next batch.
-    pub(crate) fn next<B: Backend>(&mut self, backend: &B) -> Result<Batch<B>> {
-        self.prefetcher.next(&mut self.buffers);
-        let buffers = &self.buffers;
-        let rows = buffers.steps.len();
-        let var = |values: &[f32]| Var::new(backend, [rows, values.len() / rows], values.to_vec());
-        let ahead = buffers.goal_steps.iter().zip(&buffers.steps);
+    fn next(&mut self) -> BatchValues<'_> {
+        let Self { prefetcher, buffers, steps_to_goal } = self;
+        prefetcher.next(buffers);
+        steps_to_goal.clear();
         // A random goal of another trajectory may lie behind.
-        let ahead: Vec<f32> = ahead.map(|(goal, step)| goal.abs_diff(*step) as f32).collect();
-        Ok(Batch {
-            state: var(&buffers.observations)?,
-            action: var(&buffers.actions)?,
-            next_state: var(&buffers.next_observations)?,
-            goal: var(&buffers.goals)?,
-            goal_action: var(&buffers.goal_actions)?,
-            steps_to_goal: Var::new(backend, [rows, 1], ahead)?,
-        })
+        let ahead = buffers.goal_steps.iter().zip(&buffers.steps);
+        steps_to_goal.extend(ahead.map(|(goal, step)| goal.abs_diff(*step) as f32));
+        BatchValues {
+            state: &buffers.observations,
+            action: &buffers.actions,
+            next_state: &buffers.next_observations,
+            goal: &buffers.goals,
+            goal_action: &buffers.goal_actions,
+            steps_to_goal,
+        }
     }
 }
 
@@ -82,10 +124,15 @@ fn add_noise(philox: Philox, step: u64, deviation: f32, batch: &mut Buffers) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use cm_learner::Dimensions;
     use cm_nn::DfdxBackend;
+    use cm_random::normal_pair;
+    use cm_replay::{Dataset, Matrix};
 
     use super::*;
-    use crate::{Method, TaskSettings};
+    use crate::{Method, Scaling, TaskSettings, World};
 
     #[test]
     fn transitions_stay_where_their_goal_is_and_noise_is_added_to_states_and_goals_alone() {
@@ -97,7 +144,9 @@ mod tests {
         let backend = DfdxBackend::new(0);
         let batch = |stay_at_goal, observation_noise| {
             let settings = RunSettings { stay_at_goal, observation_noise, ..settings.clone() };
-            let batch = Batches::new(&settings, &task, 7).unwrap().next(&backend).unwrap();
+            let batches = HostBatches::new(&backend, vec![(&settings, &task)], 7).unwrap();
+            batches.prepare().unwrap();
+            let batch = batches.batch().unwrap();
             [&batch.state, &batch.next_state, &batch.goal, &batch.steps_to_goal]
                 .map(|var| var.to_vec().unwrap())
         };
@@ -117,5 +166,73 @@ mod tests {
             let deviation = (squares.sum::<f32>() / clean.len() as f32).sqrt();
             assert!((deviation - 0.2).abs() < 0.03, "{deviation}");
         }
+    }
+
+    /// What `tests/fixtures/batch.toml` was recorded with: trajectories of 3, 1, 6 and 2 steps.
+    fn recorded() -> (RunSettings, Task) {
+        let steps = [3_usize, 1, 6, 2];
+        let ends = steps.iter().scan(0, |end, steps| {
+            *end += steps;
+            Some(*end)
+        });
+        let number = |row: usize, column: usize| row as f32 + 0.25 * column as f32;
+        let matrix = |columns: usize| {
+            let values =
+                (0..12).flat_map(|row| (0..columns).map(move |column| number(row, column)));
+            Matrix::from_vec(12, columns, values.collect()).unwrap()
+        };
+        let data = Dataset::new(matrix(3), matrix(2), ends.collect()).unwrap();
+        let settings = RunSettings { seed: 11, batch: 7, ..RunSettings::plane(Method::Cmd1) };
+        let dimensions = Dimensions::new(3, 2, 0..3).unwrap();
+        let (data, scaling) = (Arc::new(data), Scaling::none(3, 2));
+        (settings, Task { data, dimensions, scaling, world: World::None })
+    }
+
+    /// The batch of step 5 by any source: state, action, next state, goal, goal action, steps.
+    fn fields<B: Backend>(source: &dyn BatchSource<B>) -> [Vec<f32>; 6] {
+        source.prepare().unwrap();
+        let rows = source.batch().unwrap();
+        let Transitions { state, action, next_state, goal, goal_action, steps_to_goal } = rows;
+        [state, action, next_state, goal, goal_action, steps_to_goal]
+            .map(|field| field.to_vec().unwrap())
+    }
+
+    #[test]
+    fn a_batch_is_the_recorded_one() {
+        let (settings, task) = recorded();
+        let backend = DfdxBackend::new(settings.seed);
+        let found = fields(&HostBatches::new(&backend, vec![(&settings, &task)], 5).unwrap());
+        let names = ["state", "action", "next_state", "goal", "goal_action", "steps_to_goal"];
+        let text = include_str!("../tests/fixtures/batch.toml");
+        let wanted: toml::Table = text.parse().unwrap();
+        for (name, found) in names.into_iter().zip(found) {
+            let wanted = wanted[name].as_array().unwrap().iter();
+            let wanted = wanted.map(|x| x.as_float().unwrap() as f32).collect::<Vec<_>>();
+            assert_eq!(found, wanted, "{name}");
+        }
+    }
+
+    #[test]
+    fn noise_is_drawn_in_the_stated_order() {
+        let (settings, task) = recorded();
+        let backend = DfdxBackend::new(settings.seed);
+        let batch = |observation_noise| {
+            let settings = RunSettings { observation_noise, ..settings.clone() };
+            fields(&HostBatches::new(&backend, vec![(&settings, &task)], 5).unwrap())
+        };
+        let ([state, _, next, goal, ..], [clean_state, _, clean_next, clean_goal, _, ahead]) =
+            (batch(0.5), batch(0.0));
+        let philox = Philox::new(settings.seed);
+        let normals = (0..).flat_map(|index| {
+            let [a, b, c, d] = philox.block(5, NOISE, index);
+            let ((x, y), (z, w)) = (normal_pair(a, b), normal_pair(c, d));
+            [x, y, z, w]
+        });
+        let clean = clean_state.iter().chain(&clean_goal).zip(normals);
+        let wanted = clean.map(|(clean, normal)| clean + 0.5 * normal).collect::<Vec<_>>();
+        assert_eq!([state, goal].concat(), wanted);
+        assert_eq!(next, clean_next);
+        let stays = ahead.iter().position(|&steps| steps == 0.0).unwrap();
+        assert_eq!(next[3 * stays..][..3], clean_state[3 * stays..][..3]);
     }
 }

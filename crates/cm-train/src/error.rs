@@ -18,8 +18,8 @@ pub enum Error {
     /// A setting is outside its range.
     #[error("{setting}: expected {expected}, found {found}")]
     Setting {
-        /// The setting's name.
-        setting: &'static str,
+        /// The setting's key, from the outermost table to it: `goals.gamma`.
+        setting: String,
         /// Its range.
         expected: &'static str,
         /// What was given.
@@ -73,6 +73,9 @@ pub enum Error {
         /// Which checkpoint is left.
         kept: String,
     },
+    /// A run that was trained together with others ended because all of them did.
+    #[error("{0}")]
+    Together(String),
     /// A method that learns no distance was asked for one.
     #[error("{method} learns no distance between states")]
     NoDistance {

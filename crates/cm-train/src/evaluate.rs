@@ -1,8 +1,8 @@
 //! How often a policy reaches its goals.
 
 use cm_envs::{Env, Outcome, Rollout, rollout, success_rate};
+use cm_learner::Learner;
 use cm_nn::{Backend, Var};
-use cm_policy::Learner;
 
 use crate::{Error, Result, Scaling, World};
 

@@ -2,6 +2,7 @@
 
 mod batches;
 mod checkpoint;
+mod device;
 mod error;
 mod evaluate;
 mod jobs;
@@ -15,7 +16,9 @@ mod settings;
 mod task;
 mod training;
 
+pub use batches::NOISE;
 pub use checkpoint::Checkpoint;
+pub use device::{Device, train};
 pub use error::{Error, Result};
 pub use evaluate::{Evaluation, evaluate};
 pub use jobs::{Job, JobEvent, run_jobs};
@@ -27,4 +30,4 @@ pub use run::RunFolder;
 pub use scaling::Scaling;
 pub use settings::{EvaluationSettings, GoalEnd, GoalSettings, RunSettings};
 pub use task::{Task, TaskSettings, World};
-pub use training::{Event, Report, Timings, train};
+pub use training::{Event, Replica, Report, Timings, train_on};

@@ -3,41 +3,43 @@
 use std::path::Path;
 
 use cm_envs::Rollout;
-use cm_nn::{Backend, Snapshot, Var};
-use cm_policy::{Dimensions, Learner};
+use cm_learner::{Dimensions, Learner};
+use cm_nn::{DfdxBackend, Snapshot, Var};
 
 use crate::{Error, Evaluation, Result, RunFolder, RunSettings, Scaling, World, evaluate};
 
 /// Rows that are worked on at a time, so that memory does not grow with what is asked.
 const CHUNK: usize = 4096;
 
-/// A trained model: distances between states and actions towards goals, in the data's own units.
-pub struct Model<B: Backend> {
-    backend: B,
+/// A trained model on the CPU, whatever device it was trained on: distances between states and
+/// actions towards goals, in the data's own units.
+pub struct Model {
+    backend: DfdxBackend,
     settings: RunSettings,
-    learner: Box<dyn Learner<B>>,
+    learner: Box<dyn Learner<DfdxBackend>>,
     dimensions: Dimensions,
     scaling: Scaling,
 }
 
-impl<B: Backend + 'static> Model<B> {
+impl Model {
     /// The model of a run: the best of its evaluations if `best` and there is one, else the last.
-    pub fn load(backend: &B, folder: &RunFolder, best: bool) -> Result<Self> {
+    pub fn load(folder: &RunFolder, best: bool) -> Result<Self> {
         let settings = folder.settings()?;
         let file = folder.best_file();
         let file = if best && file.exists() { file } else { folder.model_file() };
-        Self::load_file(backend, settings, &file)
+        Self::load_file(settings, &file)
     }
 
     /// The weights of a safetensors file under the settings of its run.
-    pub fn load_file(backend: &B, settings: RunSettings, file: &Path) -> Result<Self> {
+    pub fn load_file(settings: RunSettings, file: &Path) -> Result<Self> {
         let (scaling, parameters) = Scaling::split(Snapshot::load_safetensors(file)?)?;
         let (states, actions) = (scaling.state_width(), scaling.action_width());
         let goal = settings.task.goal_columns(states);
         let dimensions = Dimensions::new(states, actions, goal)?;
-        let learner = settings.method.learner(backend, settings.seed, &dimensions)?;
-        learner.restore(&parameters).map_err(|error| Error::content(file, error.to_string()))?;
-        Ok(Self { backend: backend.clone(), settings, learner, dimensions, scaling })
+        let backend = DfdxBackend::new(settings.seed);
+        let learner = settings.method.learner(&backend, &dimensions)?;
+        learner.restore(0, &parameters).map_err(|error| Error::content(file, error.to_string()))?;
+        Ok(Self { backend, settings, learner, dimensions, scaling })
     }
 
     /// The settings of its run.
@@ -96,7 +98,7 @@ impl<B: Backend + 'static> Model<B> {
         evaluate(world, self.learner.as_ref(), &self.backend, &self.scaling, plan)
     }
 
-    fn states(&self, rows: &[f32]) -> Result<Var<B>> {
+    fn states(&self, rows: &[f32]) -> Result<Var<DfdxBackend>> {
         let width = self.dimensions.state();
         let mut rows = rows.to_vec();
         self.scaling.states(&mut rows);

@@ -174,7 +174,11 @@ impl RunSettings {
     pub fn from_toml(text: &str) -> Result<Self> {
         toml::from_str(text).map_err(|error| {
             let found = error.to_string().trim_end().to_owned();
-            Error::Setting { setting: "settings", expected: "a run's settings in TOML", found }
+            Error::Setting {
+                setting: "settings".into(),
+                expected: "a run's settings in TOML",
+                found,
+            }
         })
     }
 
@@ -200,19 +204,20 @@ impl RunSettings {
         ];
         if let Some((setting, _)) = positive.into_iter().find(|&(_, number)| number == 0) {
             let found = "0".to_owned();
+            let setting = setting.to_owned();
             return Err(Error::Setting { setting, expected: "at least 1", found });
         }
         if self.evaluate_every > 0 && self.evaluation.episodes == 0 {
             let found = "0".to_owned();
             return Err(Error::Setting {
-                setting: "evaluation.episodes",
+                setting: "evaluation.episodes".to_owned(),
                 expected: "at least 1 if there are evaluations",
                 found,
             });
         }
         if !(self.observation_noise >= 0.0 && self.observation_noise.is_finite()) {
             return Err(Error::Setting {
-                setting: "observation_noise",
+                setting: "observation_noise".to_owned(),
                 expected: "finite and not negative",
                 found: self.observation_noise.to_string(),
             });

@@ -8,7 +8,7 @@ use cm_envs::Env;
 use cm_envs::ant_maze::AntMaze;
 use cm_envs::mujoco::Mujoco;
 use cm_envs::point_maze::{Collection, PointMaze, PointMazeSettings};
-use cm_policy::Dimensions;
+use cm_learner::Dimensions;
 use cm_replay::{Dataset, Matrix, ReadOptions, read};
 use serde::{Deserialize, Serialize};
 

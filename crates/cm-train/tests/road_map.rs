@@ -2,23 +2,23 @@
 
 use std::sync::atomic::AtomicBool;
 
-use cm_nn::DfdxBackend;
 use cm_train::{
-    Error, Links, Method, Model, RoadMap, RunFolder, RunSettings, TaskSettings, World, train,
+    Device, Error, Links, Method, Model, RoadMap, RunFolder, RunSettings, TaskSettings, World,
+    train,
 };
 
 /// A model after a few steps in a small world, and places of that world.
-fn model(method: Method) -> (Model<DfdxBackend>, Vec<f32>) {
+fn model(method: Method) -> (Model, Vec<f32>) {
     let mut settings = RunSettings { steps: 20, evaluate_every: 0, ..RunSettings::plane(method) };
     if let TaskSettings::PointMaze { world, data } = &mut settings.task {
         (world.states, data.trajectories) = (300, 50);
     }
     let folder = tempfile::tempdir().unwrap();
     let folder = RunFolder::new(folder.path().join("run"));
-    let (backend, task) = (DfdxBackend::new(0), settings.task.open().unwrap());
-    train(&backend, &settings, &task, &folder, &AtomicBool::new(false), |_| {}).unwrap();
+    let task = settings.task.open().unwrap();
+    train(Device::Cpu, &settings, &task, &folder, &AtomicBool::new(false), |_| {}).unwrap();
     let World::PointMaze(maze) = &task.world else { unreachable!() };
-    (Model::load(&backend, &folder, false).unwrap(), maze.states()[..120].concat())
+    (Model::load(&folder, false).unwrap(), maze.states()[..120].concat())
 }
 
 fn between(a: &[f32], b: &[f32]) -> f32 {
@@ -104,10 +104,10 @@ fn refuses_what_cannot_be_linked() {
     let (model, places) = self::model(Method::Gcbc);
     let links = Links { radius: 3.0, longest: 2.0 };
     let refused = |links| match RoadMap::new(&model, &places, links) {
-        Err(Error::Setting { setting, found, .. }) => (setting, found),
-        _ => panic!("accepted"),
+        Err(error) => error.to_string(),
+        Ok(_) => panic!("accepted"),
     };
-    assert_eq!(refused(links), ("link", "gcbc".to_owned()));
-    assert_eq!(refused(Links { radius: 0.0, ..links }), ("radius", "0".to_owned()));
-    assert_eq!(refused(Links { longest: f32::NAN, ..links }), ("link", "NaN".to_owned()));
+    assert!(refused(links).starts_with("link: ") && refused(links).ends_with("gcbc"));
+    assert!(refused(Links { radius: 0.0, ..links }).contains("`radius`"));
+    assert!(refused(Links { longest: f32::NAN, ..links }).contains("`link`"));
 }

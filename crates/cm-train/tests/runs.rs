@@ -4,9 +4,8 @@ use std::cell::Cell;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use cm_nn::DfdxBackend;
 use cm_train::{
-    Checkpoint, Error, Event, Job, Method, Model, RunFolder, RunSettings, TaskSettings,
+    Checkpoint, Device, Error, Event, Job, Method, Model, RunFolder, RunSettings, TaskSettings,
     read_evaluations, read_metrics, run_jobs, train,
 };
 
@@ -25,9 +24,8 @@ fn small(method: Method) -> RunSettings {
 
 fn run(settings: &RunSettings, folder: &Path, stop_after: Option<u64>) -> Result<u64, Error> {
     let task = settings.task.open()?;
-    let backend = DfdxBackend::new(settings.seed);
     let stop = AtomicBool::new(false);
-    let report = train(&backend, settings, &task, &RunFolder::new(folder), &stop, |event| {
+    let report = train(Device::Cpu, settings, &task, &RunFolder::new(folder), &stop, |event| {
         if let Event::Recorded { step } = event
             && stop_after.is_some_and(|after| step >= after)
         {
@@ -100,7 +98,7 @@ fn runs_side_by_side_are_the_runs_one_by_one() {
     let mut broken = job("broken", 1);
     broken.settings.goals.gamma = 2.0;
     let jobs = [job("a", 1), broken, job("b", 2)];
-    let results = run_jobs(&jobs, 3, &AtomicBool::new(false), |_, _| {}).unwrap();
+    let results = run_jobs(Device::Cpu, &jobs, 3, &AtomicBool::new(false), |_, _| {}).unwrap();
     let succeeded: Vec<_> = results.iter().flatten().map(Result::is_ok).collect();
     assert_eq!(succeeded, [true, false, true]);
     run(&jobs[2].settings, &scratch.path().join("alone"), None).unwrap();
@@ -161,7 +159,7 @@ fn a_model_gives_distances_that_are_a_quasimetric_and_refuses_other_widths() {
     for method in [Method::Cmd1, Method::Cmd2, Method::Qrl] {
         let folder = scratch.path().join(method.key());
         run(&small(method), &folder, None).unwrap();
-        let model = Model::load(&DfdxBackend::new(0), &RunFolder::new(&folder), true).unwrap();
+        let model = Model::load(&RunFolder::new(&folder), true).unwrap();
         let states: Vec<f32> = (0..60).map(|at| ((at * 37) % 41) as f32 - 20.0).collect();
         assert!(model.distances(&states, &states).unwrap().iter().all(|&d| d == 0.0));
         let d = |a: usize, b: usize| {
@@ -177,7 +175,7 @@ fn a_model_gives_distances_that_are_a_quasimetric_and_refuses_other_widths() {
     }
     let folder = scratch.path().join("gcbc");
     run(&small(Method::Gcbc), &folder, None).unwrap();
-    let model = Model::load(&DfdxBackend::new(0), &RunFolder::new(&folder), true).unwrap();
+    let model = Model::load(&RunFolder::new(&folder), true).unwrap();
     let error = model.distances(&[0.0, 0.0], &[1.0, 1.0]).unwrap_err();
     assert_eq!(error.to_string(), "GCBC learns no distance between states");
 }
@@ -187,11 +185,11 @@ fn a_stop_before_the_first_step_leaves_a_checkpoint_of_step_0() {
     let scratch = tempfile::tempdir().unwrap();
     let settings = small(Method::Gcbc);
     let task = settings.task.open().unwrap();
-    let (backend, events) = (DfdxBackend::new(0), Cell::new(0));
+    let events = Cell::new(0);
     let stop = AtomicBool::new(true);
     let folder = RunFolder::new(scratch.path());
     let report =
-        train(&backend, &settings, &task, &folder, &stop, |_| events.set(events.get() + 1))
+        train(Device::Cpu, &settings, &task, &folder, &stop, |_| events.set(events.get() + 1))
             .unwrap();
     assert_eq!((report.step, report.finished), (0, false));
     assert_eq!(Checkpoint::load(&folder.checkpoint_file()).unwrap().step, 0);
@@ -210,7 +208,7 @@ fn a_stop_during_the_first_evaluation_does_not_repeat_it() {
             stop.store(true, Ordering::Relaxed);
         }
     };
-    let report = train(&DfdxBackend::new(0), &settings, &task, &folder, &stop, watch).unwrap();
+    let report = train(Device::Cpu, &settings, &task, &folder, &stop, watch).unwrap();
     assert_eq!(report.step, 0);
     run(&settings, folder.path(), None).unwrap();
     run(&settings, &scratch.path().join("straight"), None).unwrap();
@@ -223,7 +221,8 @@ fn a_stop_keeps_the_jobs_after_it_from_beginning() {
     let job = |name: &str| Job { folder: scratch.path().join(name), settings: small(Method::Gcbc) };
     let jobs = [job("a"), job("b")];
     let stop = AtomicBool::new(false);
-    let results = run_jobs(&jobs, 1, &stop, |_, _| stop.store(true, Ordering::Relaxed)).unwrap();
+    let results =
+        run_jobs(Device::Cpu, &jobs, 1, &stop, |_, _| stop.store(true, Ordering::Relaxed)).unwrap();
     assert!(results[0].is_some() && results[1].is_none());
     assert!(!jobs[1].folder.exists());
 }

@@ -1,8 +1,8 @@
 //! A small deterministic world with known distances, for every learner's test.
 #![allow(dead_code, unreachable_pub)] // Each test file uses some of it.
 
+use cm_learner::{Dimensions, Learner, Transitions};
 use cm_nn::{DfdxBackend, MlpSettings, Var};
-use cm_policy::{Batch, Dimensions, Learner};
 
 /// States `0..next.len()`, one-hot; a negative action leads to `next[state][0]`, a positive one to `next[state][1]`.
 pub struct World {
@@ -71,7 +71,7 @@ impl World {
     }
 
     /// Every state with every action and every goal, once.
-    pub fn batch(&self, backend: &DfdxBackend) -> Batch<DfdxBackend> {
+    pub fn batch(&self, backend: &DfdxBackend) -> Transitions<DfdxBackend> {
         let n = self.states();
         let choices = 2 * self.strides.len();
         let rows = choices * n * n;
@@ -86,7 +86,7 @@ impl World {
             goal if goal == next[row] => 1.0,
             _ => 2.0,
         });
-        Batch {
+        Transitions {
             state: self.one_hot(backend, &states),
             action: action.clone(),
             next_state: self.one_hot(backend, &next),
@@ -128,18 +128,19 @@ pub fn network(width: usize) -> MlpSettings {
     MlpSettings { hidden: vec![width; 2], activation, ..Default::default() }
 }
 
-/// Training twice from one seed gives the same bits; so does stopping half-way, going through a file, and going on in a
-/// learner that was made from another seed.
-pub fn check_repeats_and_resumes<L: Learner<DfdxBackend>>(make: impl Fn(&DfdxBackend, u64) -> L) {
+/// Training twice from one seed gives the same bits; so does stopping half-way, going through a file,
+/// and going on in a new learner.
+pub fn check_repeats_and_resumes<L: Learner<DfdxBackend>>(make: impl Fn(&DfdxBackend) -> L) {
     use cm_nn::{Backend, Snapshot};
     let world = World::corridor(5);
-    let state = |learner: &L| (learner.snapshot().unwrap(), learner.optimiser_snapshot().unwrap());
+    let state =
+        |learner: &L| (learner.snapshot(0).unwrap(), learner.optimiser_snapshot(0).unwrap());
     let run = |steps: std::ops::Range<u64>, seed, start: Option<(Snapshot, Snapshot)>| {
-        let backend = DfdxBackend::new(7);
-        let learner = make(&backend, seed);
+        let backend = DfdxBackend::new(seed);
+        let learner = make(&backend);
         if let Some((parameters, optimiser)) = start {
-            learner.restore(&parameters).unwrap();
-            learner.restore_optimiser(&optimiser).unwrap();
+            learner.restore(0, &parameters).unwrap();
+            learner.restore_optimiser(0, &optimiser).unwrap();
             backend.set_step(steps.start).unwrap();
         }
         world.train(&backend, &learner, steps.count());
@@ -154,5 +155,5 @@ pub fn check_repeats_and_resumes<L: Learner<DfdxBackend>>(make: impl Fn(&DfdxBac
     };
     let (parameters, optimiser) = run(0..5, 3, None);
     let half = (through_a_file(parameters), through_a_file(optimiser));
-    assert_eq!(run(5..10, 4, Some(half)), whole);
+    assert_eq!(run(5..10, 3, Some(half)), whole);
 }

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use cm_nn::DfdxBackend;
 use cm_train::Model;
 use serde_json::json;
 
@@ -76,12 +75,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn draw(
-    arguments: &Arguments,
-    model: &Model<DfdxBackend>,
-    goal: &[f32],
-    file: &Path,
-) -> anyhow::Result<()> {
+fn draw(arguments: &Arguments, model: &Model, goal: &[f32], file: &Path) -> anyhow::Result<()> {
     arguments.axes.check(model.dimensions().state())?;
     let task = model.settings().task.open().context("the task of the run")?;
     let states = data_states(model, &task, MAP_STATES);
@@ -111,7 +105,7 @@ fn pairs<'a>(from: &'a [State], to: &'a [State]) -> anyhow::Result<Vec<(&'a Stat
 
 /// States one after another, each as wide as the model's.
 pub(crate) fn rows<'a>(
-    model: &Model<DfdxBackend>,
+    model: &Model,
     what: &str,
     states: impl Iterator<Item = &'a State>,
 ) -> anyhow::Result<Vec<f32>> {

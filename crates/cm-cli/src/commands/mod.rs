@@ -12,7 +12,6 @@ pub(crate) mod train;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use cm_nn::DfdxBackend;
 use cm_train::{Model, RunFolder, Task};
 
 /// A run on the command line, and which of its models.
@@ -30,14 +29,14 @@ impl RunArguments {
         RunFolder::new(&self.run)
     }
 
-    pub(crate) fn model(&self) -> anyhow::Result<Model<DfdxBackend>> {
+    pub(crate) fn model(&self) -> anyhow::Result<Model> {
         if !self.folder().settings_file().exists() {
             bail!(
                 "{}: expected the folder of a run, found no config.toml in it",
                 self.run.display()
             );
         }
-        Ok(Model::load(&DfdxBackend::new(0), &self.folder(), !self.last)?)
+        Ok(Model::load(&self.folder(), !self.last)?)
     }
 }
 
@@ -61,7 +60,7 @@ impl std::str::FromStr for State {
 }
 
 /// The states of a task's data in their own units, at most `limit` of them, spread evenly.
-pub(crate) fn data_states(model: &Model<DfdxBackend>, task: &Task, limit: usize) -> Vec<Vec<f32>> {
+pub(crate) fn data_states(model: &Model, task: &Task, limit: usize) -> Vec<Vec<f32>> {
     if let cm_train::World::PointMaze(maze) = &task.world {
         return maze.states().iter().map(|place| place.to_vec()).collect();
     }

@@ -112,7 +112,7 @@ fn as_json(path: &GreedyPath) -> serde_json::Value {
 }
 
 /// The median length of a step of the data, in its own units.
-fn median_step(model: &cm_train::Model<cm_nn::DfdxBackend>, task: &Task) -> f32 {
+fn median_step(model: &cm_train::Model, task: &Task) -> f32 {
     let data = &task.data;
     let mut lengths = Vec::new();
     for trajectory in 0..data.trajectories() {

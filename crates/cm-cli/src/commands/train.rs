@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
-use cm_train::{Job, Report, TaskSettings, run_jobs};
+use cm_train::{Device, Job, Report, TaskSettings, run_jobs};
 use serde_json::json;
 
 use crate::config::ConfigArguments;
@@ -30,6 +30,9 @@ pub(crate) struct Arguments {
     /// Train with this many seeds, from the settings' seed on, in folders NAME-SEED.
     #[arg(long)]
     seeds: Option<u64>,
+    /// What to train on: `cpu`.
+    #[arg(long, default_value = "cpu")]
+    device: Device,
     /// Runs at the same time; the number of processors if not given. One run alone uses all of them.
     #[arg(long)]
     workers: Option<usize>,
@@ -72,7 +75,9 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         .map(|job| job.folder.file_name().unwrap_or_default().to_string_lossy().into_owned());
     let progress = Progress::new(names.collect(), arguments.json);
     let stop = interrupt::listen();
-    let results = run_jobs(&jobs, workers, stop, |index, event| progress.job(index, &event))?;
+    let results = run_jobs(arguments.device, &jobs, workers, stop, |index, event| {
+        progress.job(index, &event);
+    })?;
     let mut reports = Vec::new();
     for (job, result) in jobs.iter().zip(results) {
         // Interrupted before its turn.

@@ -28,8 +28,8 @@ use self::memory::{Buffer, Pool};
 use self::tape::{Place, Scope};
 use crate::backend::AdamCells;
 use crate::{
-    Activation, AdamSettings, Axis, Backend, Direction, Distribution, Map, Over, Pairing, Reduce,
-    Result, Shape, Zip,
+    Activation, AdamSettings, Axis, Backend, Captured, Direction, Distribution, Error, Map, Over,
+    Pairing, Reduce, Result, Shape, Values, Zip,
 };
 
 /// The CPU backend. Cloning shares it; it stays on one thread and uses the threads of rayon's current pool for large matrices.
@@ -49,8 +49,11 @@ pub struct DfdxBackend {
 
 struct Inner {
     device: Cpu,
+    seed: u64,
     philox: Philox,
     step: HostCell<u64>,
+    /// Whether a captured step is running.
+    captured: HostCell<bool>,
     pool: Rc<Pool>,
     /// The tape that operations are recorded on, inside `gradients`.
     scope: RefCell<Option<Scope>>,
@@ -90,27 +93,54 @@ impl Cell {
     fn update(&self, f: impl FnOnce(&mut [f32])) {
         f(Rc::make_mut(&mut *self.inner.values.borrow_mut()).values_mut());
     }
-
-    fn read<R>(&self, f: impl FnOnce(&[f32]) -> R) -> R {
-        f(&self.inner.values.borrow())
-    }
 }
 
 impl DfdxBackend {
-    /// A backend whose draws are keyed by `seed`, at step 0.
+    /// A backend whose weights and draws are keyed by `seed`, at step 0.
     pub fn new(seed: u64) -> Self {
         let inner = Inner {
             device: Cpu::default(),
+            seed,
             philox: Philox::new(seed),
             step: HostCell::new(0),
+            captured: HostCell::new(false),
             pool: Rc::default(),
             scope: RefCell::new(None),
         };
         Self { inner: Rc::new(inner) }
     }
 
+    /// The backend of the only seed: this backend has no replicas.
+    pub fn with_seeds(seeds: &[u64]) -> Result<Self> {
+        match *seeds {
+            [seed] => Ok(Self::new(seed)),
+            _ => Err(Error::Replicas {
+                what: "the CPU backend",
+                expected: "one seed at a time".to_owned(),
+                found: seeds.len(),
+            }),
+        }
+    }
+
     fn pool(&self) -> &Pool {
         &self.inner.pool
+    }
+
+    /// Refuses an operation that a recording could not repeat.
+    fn outside_capture(&self, operation: &'static str, instead: &'static str) -> Result<()> {
+        match self.inner.captured.get() {
+            true => Err(Error::InsideCapture { operation, instead }),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Ends the captured step however its closure ends.
+struct Capturing<'a>(&'a DfdxBackend);
+
+impl Drop for Capturing<'_> {
+    fn drop(&mut self) {
+        self.0.inner.captured.set(false);
     }
 }
 
@@ -118,30 +148,61 @@ impl Backend for DfdxBackend {
     type Tensor = Matrix;
     type Cell = Cell;
 
+    fn seeds(&self) -> &[u64] {
+        std::slice::from_ref(&self.inner.seed)
+    }
+
     fn shape(x: &Matrix) -> Shape {
         x.shape
     }
 
     fn tensor(&self, shape: Shape, values: Vec<f32>) -> Result<Matrix> {
+        self.outside_capture(
+            "making a tensor from host values",
+            "make it before the step, or write a cell",
+        )?;
         Ok(self.constant(shape, values))
     }
 
-    fn values(&self, x: &Matrix) -> Result<Vec<f32>> {
-        Ok(x.values.to_vec())
+    fn full(&self, shape: Shape, value: f32) -> Result<Matrix> {
+        let mut values = self.pool().take(shape[0] * shape[1]);
+        values.fill(value);
+        Ok(self.constant(shape, values))
     }
 
-    fn cell(&self, shape: Shape, values: Vec<f32>) -> Result<Cell> {
+    fn read(&self, tensors: &[&Matrix]) -> Result<Vec<Values>> {
+        self.outside_capture("reading values", "return the tensor from the step")?;
+        Ok(tensors.iter().map(|tensor| Values::new(tensor.values.to_vec(), 1)).collect())
+    }
+
+    fn cell(&self, shape: Shape, mut values: Vec<Vec<f32>>) -> Result<Cell> {
+        self.outside_capture("making a cell", "make it before the step")?;
+        let (Some(values), true) = (values.pop(), values.is_empty()) else {
+            let (what, expected) = ("values of a cell", "one replica's".to_owned());
+            return Err(Error::Replicas { what, expected, found: values.len() });
+        };
         let values = RefCell::new(Rc::new(Buffer::new(values, &self.inner.pool)));
         Ok(Cell { inner: Rc::new(CellInner { shape, values }) })
     }
 
-    fn cell_values(&self, cell: &Cell) -> Result<Vec<f32>> {
-        Ok(cell.read(<[f32]>::to_vec))
+    fn write(&self, replica: usize, cells: &[(&Cell, &[f32])]) -> Result<()> {
+        self.outside_capture("writing a cell", "write it between two runs")?;
+        if replica != 0 {
+            let (what, expected) = ("the replica to write", "replica 0".to_owned());
+            return Err(Error::Replicas { what, expected, found: replica });
+        }
+        cells.iter().for_each(|(cell, values)| cell.update(|cell| cell.copy_from_slice(values)));
+        Ok(())
     }
 
-    fn set_cell(&self, cell: &Cell, values: &[f32]) -> Result<()> {
-        cell.update(|cell| cell.copy_from_slice(values));
-        Ok(())
+    fn capture<'a, T: 'a>(&self, mut step: impl FnMut() -> Result<T> + 'a) -> Captured<'a, T> {
+        let backend = self.clone();
+        Captured::new(move |_| {
+            backend.outside_capture("another captured step", "capture both as one")?;
+            backend.inner.captured.set(true);
+            let _running = Capturing(&backend);
+            step()
+        })
     }
 
     fn load(&self, cell: &Cell) -> Result<Matrix> {
@@ -272,22 +333,43 @@ impl Backend for DfdxBackend {
     }
 
     fn step(&self) -> Result<u64> {
+        self.outside_capture("reading the step", "count it on the host")?;
         Ok(self.inner.step.get())
     }
 
     fn set_step(&self, step: u64) -> Result<()> {
+        self.outside_capture("setting the step", "set it between two runs")?;
         self.inner.step.set(step);
         Ok(())
     }
 
     fn advance(&self) -> Result<()> {
-        self.set_step(self.inner.step.get().wrapping_add(1))
+        self.inner.step.set(self.inner.step.get().wrapping_add(1));
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::DfdxBackend;
+    use crate::testing::Replicated;
 
     crate::backend_tests!(DfdxBackend::new);
+
+    #[test]
+    fn replicas() -> crate::Result<()> {
+        let several = |seeds: &[u64]| Replicated::new(seeds, DfdxBackend::new);
+        crate::testing::replicas(DfdxBackend::new, several)
+    }
+
+    #[test]
+    fn takes_one_seed_and_says_so() {
+        assert!(DfdxBackend::with_seeds(&[4]).is_ok());
+        for seeds in [&[][..], &[1, 2]] {
+            let refused = DfdxBackend::with_seeds(seeds).map(drop).unwrap_err().to_string();
+            let found = seeds.len();
+            let wanted = format!("the CPU backend: expected one seed at a time, found {found}");
+            assert_eq!(refused, wanted);
+        }
+    }
 }

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{LayerNorm, Linear};
-use crate::{Activation, Backend, Error, Initialiser, Parameters, Result, Var};
+use crate::check::{Within, require};
+use crate::{Activation, Backend, Initialiser, Parameters, Result, Var};
 
 /// Hidden part of a multi-layer perceptron.
 ///
@@ -32,6 +33,14 @@ impl Default for MlpSettings {
     }
 }
 
+impl MlpSettings {
+    /// Refuses a layer without units and initial weights outside their range.
+    pub fn check(&self) -> Result<()> {
+        require(!self.hidden.contains(&0), "hidden", "widths of at least 1", "0")?;
+        self.initialiser.check().within("initialiser")
+    }
+}
+
 /// A multi-layer perceptron: hidden layers (linear, activation, optionally layer norm), then one linear layer. The layers are named
 /// `<name>/linear_0`, `<name>/linear_1` and so on, the norms `<name>/norm_0` and so on.
 ///
@@ -39,7 +48,7 @@ impl Default for MlpSettings {
 /// use cm_nn::{DfdxBackend, Mlp, MlpSettings, Parameters, Var};
 ///
 /// let backend = DfdxBackend::new(0);
-/// let mut parameters = Parameters::new(&backend, 0);
+/// let mut parameters = Parameters::new(&backend);
 /// let settings = MlpSettings { hidden: vec![16, 16], ..Default::default() };
 /// let encoder = Mlp::new(&mut parameters, "encoder", 3, &settings, 8)?;
 ///
@@ -77,10 +86,8 @@ impl<B: Backend> Mlp<B> {
         inputs: usize,
         settings: &MlpSettings,
     ) -> Result<Self> {
-        if settings.hidden.is_empty() {
-            let (setting, expected) = ("hidden", "at least one layer for a trunk");
-            return Err(Error::Setting { setting, expected, found: "none".to_string() });
-        }
+        let some = !settings.hidden.is_empty();
+        require(some, "hidden", "at least one layer for a trunk", "none")?;
         Self::hidden(parameters, name, inputs, settings)
     }
 

@@ -4,7 +4,8 @@ use cm_quasimetric::{Head, Reduction};
 use serde::{Deserialize, Serialize};
 
 use super::{Mlp, MlpSettings};
-use crate::{Backend, Error, Initialiser, Parameter, Parameters, Result, Var};
+use crate::check::{Within, not_negative, require};
+use crate::{Backend, Initialiser, Parameter, Parameters, Result, Var};
 
 /// Settings of a [`Quasimetric`]. The defaults are the paper's MRN: 256 + 256 features, 4 x 512.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -80,29 +81,20 @@ impl QuasimetricSettings {
     /// Refuses a head that is none and a number of features that it cannot divide.
     pub fn check(&self) -> Result<()> {
         let (parts, expected) = match self.head {
-            HeadSettings::Mrn { epsilon, .. } if !(epsilon >= 0.0 && epsilon.is_finite()) => {
-                let expected = "finite and not negative";
-                return Err(Error::Setting {
-                    setting: "epsilon",
-                    expected,
-                    found: epsilon.to_string(),
-                });
-            }
-            HeadSettings::Mrn { components: 2.., separate: true, .. } => {
+            HeadSettings::Mrn { components, epsilon, separate } => {
+                not_negative("epsilon", epsilon).within("head.mrn")?;
+                let alone = !separate || components < 2;
                 let expected = "false for more than one component";
-                return Err(Error::Setting { setting: "separate", expected, found: "true".into() });
-            }
-            HeadSettings::Mrn { components, .. } => {
+                require(alone, "head.mrn.separate", expected, separate)?;
                 (components.saturating_mul(2), "a positive multiple of twice the components")
             }
             HeadSettings::Iqe { groups, .. } => (groups, "a positive multiple of the groups"),
             HeadSettings::Max => (1, "positive"),
         };
-        if self.features > 0 && self.features.checked_rem(parts) == Some(0) {
-            return Ok(());
-        }
+        let fits = self.features > 0 && self.features.checked_rem(parts) == Some(0);
         let found = format!("{} for {parts}", self.features);
-        Err(Error::Setting { setting: "features", expected, found })
+        require(fits, "features", expected, found)?;
+        self.network.check().within("network")
     }
 }
 
@@ -113,7 +105,7 @@ impl QuasimetricSettings {
 /// use cm_nn::{DfdxBackend, Parameters, Quasimetric, QuasimetricSettings, Var};
 ///
 /// let backend = DfdxBackend::new(0);
-/// let mut parameters = Parameters::new(&backend, 0);
+/// let mut parameters = Parameters::new(&backend);
 /// let settings = QuasimetricSettings { features: 16, ..Default::default() };
 /// let d = Quasimetric::new(&mut parameters, "d", 2, &settings)?;
 /// let x = d.features(&Var::new(&backend, [3, 2], vec![0.0, 0.0, 1.0, -1.0, 2.0, 0.5])?)?;

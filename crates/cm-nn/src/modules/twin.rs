@@ -2,40 +2,51 @@
 
 use crate::{Backend, Result, Var};
 
-/// Two modules of the same kind with their own parameters.
+/// Two modules of the same kind with their own parameters, or one where a setting says so.
 ///
 /// ```
 /// use cm_nn::{DfdxBackend, Mlp, MlpSettings, Parameters, Twin, Var};
 ///
 /// let backend = DfdxBackend::new(0);
-/// let mut parameters = Parameters::new(&backend, 0);
+/// let mut parameters = Parameters::new(&backend);
 /// let settings = MlpSettings { hidden: vec![8], ..Default::default() };
 /// let critics = Twin::new("critic", |name| Mlp::new(&mut parameters, name, 3, &settings, 1))?;
 ///
 /// let x = Var::new(&backend, [2, 3], vec![0.5; 6])?;
-/// let [first, second] = critics.map(|critic| critic.forward(&x))?;
-/// assert_ne!(first.to_vec()?, second.to_vec()?);
-/// assert_eq!(first.minimum(&second)?.shape(), [2, 1]);
+/// let difference = critics.join(|critic| critic.forward(&x), |first, second| first.sub(second))?;
+/// assert!(difference.to_vec()?.iter().all(|&difference| difference != 0.0));
 /// # Ok::<(), cm_nn::Error>(())
 /// ```
 pub struct Twin<M> {
-    modules: [M; 2],
+    modules: Vec<M>,
 }
 
 impl<M> Twin<M> {
     /// Makes the two with the names `<name>_0` and `<name>_1`.
-    pub fn new(name: &str, mut module: impl FnMut(&str) -> Result<M>) -> Result<Self> {
-        let modules = [module(&format!("{name}_0"))?, module(&format!("{name}_1"))?];
-        Ok(Self { modules })
+    pub fn new(name: &str, module: impl FnMut(&str) -> Result<M>) -> Result<Self> {
+        Self::one_or_two([&format!("{name}_0"), &format!("{name}_1")], true, module)
     }
 
-    /// The same function of both.
-    pub fn map<B: Backend>(&self, f: impl Fn(&M) -> Result<Var<B>>) -> Result<[Var<B>; 2]> {
-        Ok([f(&self.modules[0])?, f(&self.modules[1])?])
+    /// Makes both, or only the first if there are not `two`: settings decide.
+    pub fn one_or_two(
+        names: [&str; 2],
+        two: bool,
+        module: impl FnMut(&str) -> Result<M>,
+    ) -> Result<Self> {
+        let names = if two { &names[..] } else { &names[..1] };
+        Ok(Self { modules: names.iter().copied().map(module).collect::<Result<_>>()? })
     }
 
-    /// Both.
-    pub fn modules(&self) -> &[M; 2] {
-        &self.modules
+    /// A function of each, and `both` of the two results; the result itself if there is only one.
+    pub fn join<B: Backend>(
+        &self,
+        f: impl Fn(&M) -> Result<Var<B>>,
+        both: impl Fn(&Var<B>, &Var<B>) -> Result<Var<B>>,
+    ) -> Result<Var<B>> {
+        let first = f(&self.modules[0])?;
+        match self.modules.get(1) {
+            Some(second) => both(&first, &f(second)?),
+            None => Ok(first),
+        }
     }
 }

@@ -2,9 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::check_learning_rate;
 use crate::backend::AdamCells;
-use crate::{Backend, Error, Gradients, Initialiser, Parameter, Parameters, Result, Snapshot};
+use crate::check::{fraction, positive};
+use crate::{
+    Backend, Gradients, Initialiser, Parameter, ParameterSets, Parameters, Result, Snapshot,
+};
 
 /// Settings of [`Adam`]. The defaults are the usual ones and the learning rate of the authors' quasimetric and policy.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -32,17 +34,11 @@ impl Default for AdamSettings {
 impl AdamSettings {
     /// Refuses settings outside their ranges.
     pub fn check(&self) -> Result<()> {
-        check_learning_rate(self.learning_rate)?;
-        let decay = |x: f32| (0.0..1.0).contains(&x);
-        let positive = |x: f32| x > 0.0 && x.is_finite();
-        let (setting, expected, found) = match *self {
-            Self { beta1, .. } if !decay(beta1) => ("beta1", "in [0, 1)", beta1),
-            Self { beta2, .. } if !decay(beta2) => ("beta2", "in [0, 1)", beta2),
-            Self { epsilon, .. } if !positive(epsilon) => ("epsilon", "positive", epsilon),
-            Self { clip: Some(clip), .. } if !positive(clip) => ("clip", "positive", clip),
-            _ => return Ok(()),
-        };
-        Err(Error::Setting { setting, expected, found: found.to_string() })
+        positive("learning_rate", self.learning_rate)?;
+        fraction("beta1", self.beta1)?;
+        fraction("beta2", self.beta2)?;
+        positive("epsilon", self.epsilon)?;
+        self.clip.map_or(Ok(()), |clip| positive("clip", clip))
     }
 }
 
@@ -55,7 +51,7 @@ impl AdamSettings {
 /// use cm_nn::{Adam, AdamSettings, DfdxBackend, Initialiser, Parameters, gradients};
 ///
 /// let backend = DfdxBackend::new(0);
-/// let mut parameters = Parameters::new(&backend, 0);
+/// let mut parameters = Parameters::new(&backend);
 /// let x = parameters.create("x", [1, 1], Initialiser::Constant(3.0))?;
 /// let settings = AdamSettings { learning_rate: 0.1, ..Default::default() };
 /// let adam = Adam::new(&parameters, settings)?;
@@ -79,7 +75,7 @@ impl<B: Backend> Adam<B> {
     /// With zero moments and no steps taken.
     pub fn new(parameters: &Parameters<B>, settings: AdamSettings) -> Result<Self> {
         settings.check()?;
-        let empty = || Parameters::new(parameters.backend(), 0);
+        let empty = || Parameters::new(parameters.backend());
         let (mut first, mut second, mut counter) = (empty(), empty(), empty());
         for parameter in parameters {
             first.create(parameter.name(), parameter.shape(), Initialiser::ZEROS)?;
@@ -106,26 +102,21 @@ impl<B: Backend> Adam<B> {
         &self.settings
     }
 
-    /// The state: `first/<name>` and `second/<name>` for every parameter, and `step`.
-    pub fn snapshot(&self) -> Result<Snapshot> {
-        let mut snapshot = self.counter.snapshot()?;
-        snapshot.extend(self.first.snapshot()?.prefixed("first/"));
-        snapshot.extend(self.second.snapshot()?.prefixed("second/"));
-        Ok(snapshot)
+    /// The state as named sets: `first/<name>` and `second/<name>` for every parameter, and `step`.
+    pub fn state(&self) -> ParameterSets<'_, B> {
+        ParameterSets::new(self.parameters.backend())
+            .with("first/", &self.first)
+            .with("second/", &self.second)
+            .with("", &self.counter)
     }
 
-    /// Overwrites the state; nothing is changed if the snapshot does not fit.
-    pub fn restore(&self, snapshot: &Snapshot) -> Result<()> {
-        let names = |prefix: &str, parameters: &Parameters<B>| {
-            let names = parameters.iter().map(|p| (format!("{prefix}{}", p.name()), p.shape()));
-            names.collect::<Vec<_>>()
-        };
-        let mut wanted = names("first/", &self.first);
-        wanted.extend(names("second/", &self.second));
-        wanted.extend(names("", &self.counter));
-        snapshot.check(wanted.iter().map(|(name, shape)| (name.as_str(), *shape)))?;
-        self.first.restore(&snapshot.under("first/"))?;
-        self.second.restore(&snapshot.under("second/"))?;
-        snapshot.get("step").map_or(Ok(()), |step| self.step.set(&step.values))
+    /// The state of one replica on the host.
+    pub fn snapshot(&self, replica: usize) -> Result<Snapshot> {
+        self.state().snapshot(replica)
+    }
+
+    /// Overwrites a replica's state; nothing is changed if the snapshot does not fit.
+    pub fn restore(&self, replica: usize, snapshot: &Snapshot) -> Result<()> {
+        self.state().restore(replica, snapshot)
     }
 }

@@ -1,5 +1,6 @@
 //! Target networks.
 
+use crate::check::share;
 use crate::{Backend, Error, Parameters, Result};
 
 /// Moves target parameters slowly towards their sources: `decay * target + (1 - decay) * source`.
@@ -8,7 +9,7 @@ use crate::{Backend, Error, Parameters, Result};
 /// use cm_nn::{DfdxBackend, Ema, Initialiser, Parameters};
 ///
 /// let backend = DfdxBackend::new(0);
-/// let [mut source, mut target] = [0, 1].map(|seed| Parameters::new(&backend, seed));
+/// let [mut source, mut target] = [0; 2].map(|_| Parameters::new(&backend));
 /// let x = source.create("x", [1, 2], Initialiser::Constant(1.0))?;
 /// let y = target.create("x", [1, 2], Initialiser::Constant(-1.0))?;
 /// let ema = Ema::new(&target, &source, 0.75)?; // starts as a copy
@@ -28,10 +29,7 @@ impl<B: Backend> Ema<B> {
     /// Copies `sources` into `targets`, which must have the same shapes in the same order (names may differ, so that
     /// both can go into one file); `decay` is in `[0, 1]`.
     pub fn new(targets: &Parameters<B>, sources: &Parameters<B>, decay: f32) -> Result<Self> {
-        if !(0.0..=1.0).contains(&decay) {
-            let (setting, expected) = ("decay", "in [0, 1]");
-            return Err(Error::Setting { setting, expected, found: decay.to_string() });
-        }
+        share("decay", decay)?;
         let mut remaining = targets.iter();
         for source in sources {
             let place = "the target parameters";

@@ -1,6 +1,6 @@
 //! Plain gradient descent, for dual variables.
 
-use super::check_learning_rate;
+use crate::check::positive;
 use crate::{Backend, Gradients, Parameters, Result};
 
 /// `p - learning_rate g` over the parameters that a set held when this was made. It has no state.
@@ -9,7 +9,7 @@ use crate::{Backend, Gradients, Parameters, Result};
 /// use cm_nn::{DfdxBackend, Initialiser, Parameters, Sgd, gradients};
 ///
 /// let backend = DfdxBackend::new(0);
-/// let mut duals = Parameters::new(&backend, 0);
+/// let mut duals = Parameters::new(&backend);
 /// let lambda = duals.create("lambda", [1, 1], Initialiser::Constant(1.0))?;
 /// let (_, mut gradients) = gradients(&backend, &[&duals], || lambda.value()?.scale(3.0))?;
 /// Sgd::new(&duals, 0.01)?.step(&mut gradients)?;
@@ -24,7 +24,7 @@ pub struct Sgd<B: Backend> {
 impl<B: Backend> Sgd<B> {
     /// A positive learning rate.
     pub fn new(parameters: &Parameters<B>, learning_rate: f32) -> Result<Self> {
-        check_learning_rate(learning_rate)?;
+        positive("learning_rate", learning_rate)?;
         Ok(Self { learning_rate, parameters: parameters.clone() })
     }
 

@@ -1,13 +1,15 @@
 //! Named parameters.
 
 mod safetensors;
+mod sets;
 mod snapshot;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+pub use sets::ParameterSets;
 pub use snapshot::{Matrix, Snapshot};
 
-use crate::var::check_length;
+use crate::var::{check_length, only};
 use crate::{Backend, Error, Initialiser, Result, Shape, Var};
 
 /// One named matrix that an optimiser may move. Cloning shares it.
@@ -42,15 +44,16 @@ impl<B: Backend> Parameter<B> {
         Ok(Var::wrap(&self.backend, self.backend.load(&self.cell)?))
     }
 
-    /// Its values on the host. Waits for the device.
+    /// Its values on the host, of a backend with one replica. Waits for the device.
     pub fn to_vec(&self) -> Result<Vec<f32>> {
-        self.backend.cell_values(&self.cell)
+        only(self.backend.read(&[&self.backend.load(&self.cell)?])?)
     }
 
-    /// Overwrites it.
+    /// Overwrites it, alike in every replica.
     pub fn set(&self, values: &[f32]) -> Result<()> {
         check_length("set", self.shape, values.len())?;
-        self.backend.set_cell(&self.cell, values)
+        let replicas = 0..self.backend.seeds().len();
+        replicas.into_iter().try_for_each(|r| self.backend.write(r, &[(&self.cell, values)]))
     }
 
     /// Where the backend keeps it.
@@ -63,7 +66,7 @@ impl<B: Backend> Parameter<B> {
         self.id
     }
 
-    fn new(backend: &B, name: &str, shape: Shape, values: Vec<f32>) -> Result<Self> {
+    fn new(backend: &B, name: &str, shape: Shape, values: Vec<Vec<f32>>) -> Result<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
         let cell = backend.cell(shape, values)?;
@@ -78,7 +81,7 @@ impl<B: Backend> Parameter<B> {
 /// ```
 /// use cm_nn::{DfdxBackend, Initialiser, Parameters};
 ///
-/// let mut parameters = Parameters::new(&DfdxBackend::new(0), 7);
+/// let mut parameters = Parameters::new(&DfdxBackend::new(7));
 /// let weight = parameters.create("w", [2, 3], Initialiser::LECUN_UNIFORM)?;
 /// assert_eq!(weight.value()?.shape(), [2, 3]);
 /// assert!(parameters.create("w", [1, 1], Initialiser::ZEROS).is_err());
@@ -89,14 +92,13 @@ impl<B: Backend> Parameter<B> {
 #[derive(Clone)]
 pub struct Parameters<B: Backend> {
     backend: B,
-    seed: u64,
     list: Vec<Parameter<B>>,
 }
 
 impl<B: Backend> Parameters<B> {
-    /// An empty set whose initial values are drawn under `seed`.
-    pub fn new(backend: &B, seed: u64) -> Self {
-        Self { backend: backend.clone(), seed, list: Vec::new() }
+    /// An empty set. Initial values are drawn under the backend's seed, or seeds.
+    pub fn new(backend: &B) -> Self {
+        Self { backend: backend.clone(), list: Vec::new() }
     }
 
     /// Adds a parameter.
@@ -110,7 +112,9 @@ impl<B: Backend> Parameters<B> {
         if self.get(name).is_some() {
             return Err(Error::DuplicateParameter(name.to_string()));
         }
-        let values = initialiser.values(self.seed, name, shape)?;
+        let seeds = self.backend.seeds().iter();
+        let values = seeds.map(|&seed| initialiser.values(seed, name, shape));
+        let values = values.collect::<Result<_>>()?;
         let parameter = Parameter::new(&self.backend, name, shape, values)?;
         self.list.push(parameter.clone());
         Ok(parameter)
@@ -141,26 +145,15 @@ impl<B: Backend> Parameters<B> {
         self.list.iter().map(|parameter| parameter.cell.clone()).collect()
     }
 
-    /// Every value on the host.
-    pub fn snapshot(&self) -> Result<Snapshot> {
-        let entries = self.list.iter().map(|parameter| {
-            let values = parameter.to_vec()?;
-            Ok((parameter.name().to_string(), Matrix { shape: parameter.shape, values }))
-        });
-        entries.collect()
+    /// Every value of one replica on the host. Waits for the device once.
+    pub fn snapshot(&self, replica: usize) -> Result<Snapshot> {
+        ParameterSets::new(&self.backend).with("", self).snapshot(replica)
     }
 
-    /// Overwrites every parameter by the matrix of its name. The snapshot must hold exactly these names and shapes and only finite
-    /// values; otherwise nothing is changed.
-    pub fn restore(&self, snapshot: &Snapshot) -> Result<()> {
-        let names = self.list.iter().map(|parameter| (parameter.name(), parameter.shape));
-        snapshot.check(names)?;
-        for parameter in &self.list {
-            if let Some(matrix) = snapshot.get(parameter.name()) {
-                parameter.set(&matrix.values)?;
-            }
-        }
-        Ok(())
+    /// Overwrites every parameter of a replica by the matrix of its name. The snapshot must hold
+    /// exactly these names and shapes and only finite values; otherwise nothing is changed.
+    pub fn restore(&self, replica: usize, snapshot: &Snapshot) -> Result<()> {
+        ParameterSets::new(&self.backend).with("", self).restore(replica, snapshot)
     }
 }
 

@@ -23,15 +23,15 @@ pub struct Matrix {
 /// ```
 /// use cm_nn::{DfdxBackend, Initialiser, Parameters, Snapshot};
 ///
-/// let mut parameters = Parameters::new(&DfdxBackend::new(0), 7);
+/// let mut parameters = Parameters::new(&DfdxBackend::new(7));
 /// parameters.create("w", [2, 3], Initialiser::LECUN_UNIFORM)?;
-/// let before = parameters.snapshot()?;
+/// let before = parameters.snapshot(0)?;
 ///
 /// let config = bincode::config::standard();
 /// let bytes = bincode::encode_to_vec(&before, config).unwrap();
 /// let (after, _): (Snapshot, usize) = bincode::decode_from_slice(&bytes, config).unwrap();
 /// assert_eq!(after, before);
-/// parameters.restore(&after)?;
+/// parameters.restore(0, &after)?;
 /// # Ok::<(), cm_nn::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]

@@ -1,15 +1,15 @@
 //! Functions of one and two numbers, and reductions.
 
-use super::{Exact, check, check_along};
+use super::{Exact, Suite};
 use crate::{Activation, Backend, Initialiser, Map, Over, Parameters, Result, Var, Zip, gradients};
 
 /// [`Backend::affine`].
-pub fn affine<B: Backend>(make: impl Fn(u64) -> B) -> Result<()> {
-    let backend = make(0);
+pub fn affine<B: Backend>(suite: &Suite<B>) -> Result<()> {
+    let backend = suite.make(0);
     for shape in [[1, 1], [5, 7], [300, 130]] {
         let x = [Exact::normal(shape, 1)];
         let exact = |x: &[Exact]| x[0].map(|x| f64::from(-2.5_f32) * x + 0.75);
-        check_along(&backend, "affine", &x, |x| x[0].affine(-2.5, 0.75), exact)?;
+        suite.check_along(&backend, "affine", &x, |x| x[0].affine(-2.5, 0.75), exact)?;
     }
     Ok(())
 }
@@ -40,24 +40,24 @@ fn functions() -> Vec<(Map, Function)> {
 }
 
 /// [`Backend::map`]: every function over its range.
-pub fn map<B: Backend>(make: impl Fn(u64) -> B) -> Result<()> {
-    let backend = make(0);
+pub fn map<B: Backend>(suite: &Suite<B>) -> Result<()> {
+    let backend = suite.make(0);
     for (f, exact) in functions() {
         for (shape, scale) in [([1, 1], 1.0), ([9, 11], 1.0), ([9, 11], 12.0)] {
             let x = [Exact::normal(shape, 2).map_f32(|x| x * scale)];
-            check(&backend, &format!("{f:?}"), &x, |x| x[0].map(f), |x| x[0].map(exact))?;
+            suite.check(&backend, &format!("{f:?}"), &x, |x| x[0].map(f), |x| x[0].map(exact))?;
         }
         let x = [Exact::normal([300, 130], 3)];
-        check_along(&backend, &format!("{f:?}"), &x, |x| x[0].map(f), |x| x[0].map(exact))?;
+        suite.check_along(&backend, &format!("{f:?}"), &x, |x| x[0].map(f), |x| x[0].map(exact))?;
     }
     let positive = [Exact::normal([9, 11], 4).map_f32(|x| x.abs() + 0.1)];
-    check(&backend, "log", &positive, |x| x[0].log(), |x| x[0].map(f64::ln))?;
-    check(&backend, "sqrt", &positive, |x| x[0].sqrt(), |x| x[0].map(f64::sqrt))
+    suite.check(&backend, "log", &positive, |x| x[0].log(), |x| x[0].map(f64::ln))?;
+    suite.check(&backend, "sqrt", &positive, |x| x[0].sqrt(), |x| x[0].map(f64::sqrt))
 }
 
 /// The derivatives stated where functions have kinks, and no overflow far out.
-pub fn kinks<B: Backend>(make: impl Fn(u64) -> B) -> Result<()> {
-    let backend = make(0);
+pub fn kinks<B: Backend>(suite: &Suite<B>) -> Result<()> {
+    let backend = suite.make(0);
     let cases = [
         (Map::Activation(Activation::Relu), 0.0, 0.0, 0.0),
         (Map::Sqrt, 0.0, 0.0, 0.0),
@@ -92,7 +92,7 @@ fn value_and_slope<B: Backend>(
     at: f32,
     f: impl Fn(&Var<B>) -> Result<Var<B>>,
 ) -> Result<(f32, f32)> {
-    let mut parameters = Parameters::new(backend, 0);
+    let mut parameters = Parameters::new(backend);
     let x = parameters.create("x", [1, 1], Initialiser::Constant(at))?;
     let (y, gradients) = gradients(backend, &[&parameters], || f(&x.value()?))?;
     let slope = gradients.get(&x).map(|slope| slope.item()).transpose()?;
@@ -100,8 +100,8 @@ fn value_and_slope<B: Backend>(
 }
 
 /// [`Backend::zip`]: every function with every kind of repetition.
-pub fn zip<B: Backend>(make: impl Fn(u64) -> B) -> Result<()> {
-    let backend = make(0);
+pub fn zip<B: Backend>(suite: &Suite<B>) -> Result<()> {
+    let backend = suite.make(0);
     let functions: [(Zip, Function2); 6] = [
         (Zip::Add, |x, y| x + y),
         (Zip::Sub, |x, y| x - y),
@@ -121,12 +121,12 @@ pub fn zip<B: Backend>(make: impl Fn(u64) -> B) -> Result<()> {
                 // Divisors away from 0.
                 let y = Exact::normal(b, 6).map_f32(|y| y + 1.5 * y.signum());
                 let inputs = [Exact::normal(a, 5), y];
-                check(&backend, &format!("{f:?} {a:?} {b:?}"), &inputs, operation, exact)?;
+                suite.check(&backend, &format!("{f:?} {a:?} {b:?}"), &inputs, operation, exact)?;
             }
         }
         let y = Exact::normal([1, 130], 6).map_f32(|y| y + 1.5 * y.signum());
         let inputs = [Exact::normal([300, 130], 5), y];
-        check_along(&backend, &format!("{f:?}, large"), &inputs, operation, exact)?;
+        suite.check_along(&backend, &format!("{f:?}, large"), &inputs, operation, exact)?;
     }
     Ok(())
 }
@@ -138,10 +138,10 @@ fn repeated(x: &Exact, y: &Exact, f: impl Fn(f64, f64) -> f64) -> Exact {
 }
 
 /// [`Backend::reduce`]: every function over rows, columns and all.
-pub fn reduce<B: Backend>(make: impl Fn(u64) -> B) -> Result<()> {
+pub fn reduce<B: Backend>(suite: &Suite<B>) -> Result<()> {
     type Operation<B> = fn(&Var<B>, Over) -> Result<Var<B>>;
     type Reference = fn(&[f64]) -> f64;
-    let backend = make(0);
+    let backend = suite.make(0);
     let functions: [(&str, Operation<B>, Reference); 4] = [
         ("sum", Var::sum, |x| x.iter().sum()),
         ("mean", Var::mean, |x| x.iter().sum::<f64>() / x.len() as f64),
@@ -154,10 +154,22 @@ pub fn reduce<B: Backend>(make: impl Fn(u64) -> B) -> Result<()> {
             let exact = |x: &[Exact]| reduced(&x[0], over, reference);
             for shape in [[1, 1], [1, 9], [6, 1], [6, 9], [40, 3]] {
                 let x = [Exact::normal(shape, 7).map_f32(|x| 3.0 * x)];
-                check(&backend, &format!("{name} {over:?} {shape:?}"), &x, operation, exact)?;
+                suite.check(
+                    &backend,
+                    &format!("{name} {over:?} {shape:?}"),
+                    &x,
+                    operation,
+                    exact,
+                )?;
             }
             let x = [Exact::normal([300, 130], 8)];
-            check_along(&backend, &format!("{name} {over:?}, large"), &x, operation, exact)?;
+            suite.check_along(
+                &backend,
+                &format!("{name} {over:?}, large"),
+                &x,
+                operation,
+                exact,
+            )?;
         }
     }
     Ok(())
@@ -174,9 +186,9 @@ fn reduced(x: &Exact, over: Over, f: fn(&[f64]) -> f64) -> Exact {
 }
 
 /// Reductions of equal, huge and infinite numbers.
-pub fn reduce_edges<B: Backend>(make: impl Fn(u64) -> B) -> Result<()> {
-    let backend = make(0);
-    let mut parameters = Parameters::new(&backend, 0);
+pub fn reduce_edges<B: Backend>(suite: &Suite<B>) -> Result<()> {
+    let backend = suite.make(0);
+    let mut parameters = Parameters::new(&backend);
     let x = parameters.create("x", [3, 3], Initialiser::ZEROS)?;
     let low = f32::NEG_INFINITY;
     x.set(&[2.0, 2.0, 1.0, 1000.0, 1000.0, 990.0, low, low, low])?;
@@ -200,18 +212,18 @@ pub fn reduce_edges<B: Backend>(make: impl Fn(u64) -> B) -> Result<()> {
 }
 
 /// What [`Var`] composes of operations: normalisation to unit length and Huber's loss.
-pub fn composed<B: Backend>(make: impl Fn(u64) -> B) -> Result<()> {
-    let backend = make(0);
+pub fn composed<B: Backend>(suite: &Suite<B>) -> Result<()> {
+    let backend = suite.make(0);
     let x = [Exact::normal([6, 5], 9)];
     let unit = |x: &[Exact]| {
         let length = |i: usize| x[0].row(i).iter().map(|x| x * x).sum::<f64>().sqrt();
         Exact::from_fn(x[0].shape, |i, j| x[0].at(i, j) / (length(i) + 0.125))
     };
-    check(&backend, "l2_normalize", &x, |x| x[0].l2_normalize(0.125), unit)?;
+    suite.check(&backend, "l2_normalize", &x, |x| x[0].l2_normalize(0.125), unit)?;
     let huber = |x: f64| if x.abs() <= 0.5 { 0.5 * x * x } else { 0.5 * (x.abs() - 0.25) };
-    check(&backend, "huber", &x, |x| x[0].huber(0.5), |x| x[0].map(huber))?;
+    suite.check(&backend, "huber", &x, |x| x[0].huber(0.5), |x| x[0].map(huber))?;
     // A row of zeros has a direction of zero and a finite gradient.
-    let mut parameters = Parameters::new(&backend, 0);
+    let mut parameters = Parameters::new(&backend);
     let zero = parameters.create("x", [1, 3], Initialiser::ZEROS)?;
     let (_, g) =
         gradients(&backend, &[&parameters], || zero.value()?.l2_normalize(1e-8)?.sum(Over::All))?;

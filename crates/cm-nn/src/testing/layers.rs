@@ -1,6 +1,6 @@
 //! Linear layers, layer norm and perceptrons.
 
-use super::{Exact, check, check_along};
+use super::{Exact, Suite};
 use crate::{Activation, Backend, Error, Mlp, MlpSettings, Parameters, Result, Var};
 
 const ACTIVATIONS: [Activation; 5] =
@@ -32,8 +32,8 @@ fn layer(x: &Exact, w: &Exact, b: &Exact, activation: Activation) -> Exact {
 }
 
 /// [`Backend::linear`]: with and without bias, every activation, small and large.
-pub fn linear<B: Backend>(make: impl Fn(u64) -> B) -> Result<()> {
-    let backend = make(0);
+pub fn linear<B: Backend>(suite: &Suite<B>) -> Result<()> {
+    let backend = suite.make(0);
     let inputs = |n: usize, i: usize, o: usize| {
         let w = Exact::normal([i, o], 2).map_f32(|w| w / (i as f64).sqrt());
         [Exact::normal([n, i], 1), w, Exact::normal([1, o], 3)]
@@ -42,14 +42,32 @@ pub fn linear<B: Backend>(make: impl Fn(u64) -> B) -> Result<()> {
         let operation = |x: &[Var<B>]| x[0].linear(&x[1], Some(&x[2]), activation);
         let exact = |x: &[Exact]| layer(&x[0], &x[1], &x[2], activation);
         for (n, i, o) in [(1, 1, 1), (5, 3, 4), (2, 9, 1), (1, 4, 6)] {
-            check(&backend, &format!("linear {activation:?}"), &inputs(n, i, o), operation, exact)?;
+            suite.check(
+                &backend,
+                &format!("linear {activation:?}"),
+                &inputs(n, i, o),
+                operation,
+                exact,
+            )?;
         }
         let large = inputs(300, 70, 130);
-        check_along(&backend, &format!("linear {activation:?}, large"), &large, operation, exact)?;
+        suite.check_along(
+            &backend,
+            &format!("linear {activation:?}, large"),
+            &large,
+            operation,
+            exact,
+        )?;
         let no_bias = |x: &[Var<B>]| x[0].linear(&x[1], None, activation);
         let exact = |x: &[Exact]| product(&x[0], &x[1]).map(|z| activated(z, activation));
         let [x, w, _] = inputs(5, 3, 4);
-        check(&backend, &format!("linear {activation:?}, no bias"), &[x, w], no_bias, exact)?;
+        suite.check(
+            &backend,
+            &format!("linear {activation:?}, no bias"),
+            &[x, w],
+            no_bias,
+            exact,
+        )?;
     }
     // One layer applied twice, whose weight and bias each have a gradient of two parts.
     let twice = |x: &[Var<B>]| {
@@ -60,19 +78,19 @@ pub fn linear<B: Backend>(make: impl Fn(u64) -> B) -> Result<()> {
         let once = layer(&x[0], &x[1], &x[2], Activation::Tanh);
         layer(&once, &x[1], &x[2], Activation::Tanh)
     };
-    check(&backend, "linear twice", &inputs(5, 3, 3), twice, exact)?;
+    suite.check(&backend, "linear twice", &inputs(5, 3, 3), twice, exact)?;
     let pair = [Exact::normal([4, 3], 4), Exact::normal([5, 3], 5)];
     let transposed = |y: &Exact| Exact::from_fn([y.shape[1], y.shape[0]], |i, j| y.at(j, i));
     let operation = |x: &[Var<B>]| x[0].matmul(&x[1].transpose()?);
-    check(&backend, "x y^T", &pair, operation, |x| product(&x[0], &transposed(&x[1])))?;
+    suite.check(&backend, "x y^T", &pair, operation, |x| product(&x[0], &transposed(&x[1])))?;
     // One matrix on both sides, whose gradient has two parts.
     let square = |x: &[Var<B>]| x[0].matmul(&x[0].transpose()?);
-    check(&backend, "x x^T", &pair[..1], square, |x| product(&x[0], &transposed(&x[0])))
+    suite.check(&backend, "x x^T", &pair[..1], square, |x| product(&x[0], &transposed(&x[0])))
 }
 
 /// [`Backend::layer_norm`].
-pub fn layer_norm<B: Backend>(make: impl Fn(u64) -> B) -> Result<()> {
-    let backend = make(0);
+pub fn layer_norm<B: Backend>(suite: &Suite<B>) -> Result<()> {
+    let backend = suite.make(0);
     let exact = |x: &[Exact]| {
         let columns = x[0].shape[1] as f64;
         Exact::from_fn(x[0].shape, |i, j| {
@@ -88,23 +106,23 @@ pub fn layer_norm<B: Backend>(make: impl Fn(u64) -> B) -> Result<()> {
         let x = Exact::normal([n, c], 1).map_f32(|x| 2.0 * x + 3.0);
         [x, Exact::normal([1, c], 2), Exact::normal([1, c], 3)]
     };
-    check(&backend, "layer_norm", &inputs(4, 7), operation, exact)?;
-    check_along(&backend, "layer_norm, large", &inputs(300, 130), operation, exact)?;
+    suite.check(&backend, "layer_norm", &inputs(4, 7), operation, exact)?;
+    suite.check_along(&backend, "layer_norm, large", &inputs(300, 130), operation, exact)?;
     let twice = |x: &[Var<B>]| operation(&[operation(x)?, x[1].clone(), x[2].clone()]);
     let exact_twice = |x: &[Exact]| exact(&[exact(x), x[1].clone(), x[2].clone()]);
-    check(&backend, "layer_norm twice", &inputs(4, 7), twice, exact_twice)?;
+    suite.check(&backend, "layer_norm twice", &inputs(4, 7), twice, exact_twice)?;
     // A single column is all mean: the result is the bias, and nothing flows to the input.
-    check(&backend, "layer_norm of one column", &inputs(3, 1), operation, exact)
+    suite.check(&backend, "layer_norm of one column", &inputs(3, 1), operation, exact)
 }
 
 /// [`Mlp`]: its layers in order, its names, and its refusals.
-pub fn perceptrons<B: Backend>(make: impl Fn(u64) -> B) -> Result<()> {
-    let backend = make(0);
+pub fn perceptrons<B: Backend>(suite: &Suite<B>) -> Result<()> {
+    let backend = suite.make(0);
     for activation in ACTIVATIONS {
-        let mut parameters = Parameters::new(&backend, 5);
+        let mut parameters = Parameters::new(&backend);
         let settings = MlpSettings { hidden: vec![6, 4], activation, ..Default::default() };
         let mlp = Mlp::new(&mut parameters, "net", 3, &settings, 2)?;
-        let snapshot = parameters.snapshot()?;
+        let snapshot = parameters.snapshot(0)?;
         let stored = |name: &str| {
             let matrix = snapshot.get(name).cloned().unwrap_or_else(|| panic!("no {name}"));
             Exact {
@@ -120,10 +138,14 @@ pub fn perceptrons<B: Backend>(make: impl Fn(u64) -> B) -> Result<()> {
             expected = layer(&expected, &name("w"), &name("b"), activation);
         }
         let found = Exact::read(&mlp.forward(&x.var(&backend)?)?)?;
-        found.assert_close(&expected, 1e-5, &format!("perceptron {activation:?}"));
+        found.assert_close(
+            &expected,
+            suite.tolerance.values,
+            &format!("perceptron {activation:?}"),
+        );
         assert_eq!(parameters.count(), 3 * 6 + 6 + 6 * 4 + 4 + 4 * 2 + 2);
     }
-    let mut parameters = Parameters::new(&backend, 5);
+    let mut parameters = Parameters::new(&backend);
     let settings = MlpSettings { hidden: vec![6], layer_norm: true, ..Default::default() };
     let trunk = Mlp::trunk(&mut parameters, "trunk", 3, &settings)?;
     let rows = trunk.forward(&Exact::normal([5, 3], 1).var(&backend)?)?;

@@ -2,13 +2,13 @@
 
 use cm_quasimetric::{Head, Reduction, Rows};
 
-use super::{Exact, check, check_along};
+use super::{Exact, Suite};
 use crate::backend::ACTION_BOUND;
 use crate::{Backend, Direction, Error, Result, Var};
 
 /// [`Backend::quasimetric`]: every head by rows and by pairs, against cm-quasimetric in double precision.
-pub fn quasimetric<B: Backend>(make: impl Fn(u64) -> B) -> Result<()> {
-    let backend = make(0);
+pub fn quasimetric<B: Backend>(suite: &Suite<B>) -> Result<()> {
+    let backend = suite.make(0);
     let iqe = |reduction| Head::Iqe { groups: 4, reduction };
     let heads = [
         Head::MRN,
@@ -25,9 +25,11 @@ pub fn quasimetric<B: Backend>(make: impl Fn(u64) -> B) -> Result<()> {
     for head in heads {
         let rows = |x: &[Var<B>]| x[0].distance_rows(&x[1], head, None);
         let pairs = |x: &[Var<B>]| x[0].distance_pairs(&x[1], head, None);
-        check(&backend, &format!("{head} by rows"), &points, rows, |x| by_rows(head, x))?;
-        check(&backend, &format!("{head} by pairs"), &more, pairs, |x| by_pairs(head, x))?;
-        check_along(&backend, &format!("{head}, large"), &large, pairs, |x| by_pairs(head, x))?;
+        suite.check(&backend, &format!("{head} by rows"), &points, rows, |x| by_rows(head, x))?;
+        suite.check(&backend, &format!("{head} by pairs"), &more, pairs, |x| by_pairs(head, x))?;
+        suite.check_along(&backend, &format!("{head}, large"), &large, pairs, |x| {
+            by_pairs(head, x)
+        })?;
     }
     let [x, y] = more;
     let inputs = [x, y, Exact { shape: [1, 1], values: vec![-0.75] }];
@@ -35,7 +37,7 @@ pub fn quasimetric<B: Backend>(make: impl Fn(u64) -> B) -> Result<()> {
     let learned =
         |x: &[Exact]| by_pairs(iqe(Reduction::MaxMean { logit: x[2].values[0] }), &x[..2]);
     let pairs = |x: &[Var<B>]| x[0].distance_pairs(&x[1], head, Some(&x[2]));
-    check(&backend, "learned logit", &inputs, pairs, learned)?;
+    suite.check(&backend, "learned logit", &inputs, pairs, learned)?;
 
     let odd = Var::full(&backend, [2, 15], 0.0)?;
     assert!(matches!(odd.distance_pairs(&odd, Head::MRN, None), Err(Error::Quasimetric(_))));
@@ -63,17 +65,17 @@ fn by_pairs(head: Head, x: &[Exact]) -> Exact {
 }
 
 /// [`Backend::info_nce`], also where a naive exponential would overflow.
-pub fn info_nce<B: Backend>(make: impl Fn(u64) -> B) -> Result<()> {
-    let backend = make(0);
+pub fn info_nce<B: Backend>(suite: &Suite<B>) -> Result<()> {
+    let backend = suite.make(0);
     for direction in [Direction::Rows, Direction::Columns, Direction::Symmetric] {
         let operation = |x: &[Var<B>]| x[0].info_nce(direction);
         let exact = |x: &[Exact]| cross_entropy(&x[0], direction);
         for (n, scale) in [(1, 1.0), (2, 1.0), (7, 3.0), (70, 1.0)] {
             let x = [Exact::normal([n, n], 1).map_f32(|x| scale * x)];
-            check(&backend, &format!("{direction:?} {n}"), &x, operation, exact)?;
+            suite.check(&backend, &format!("{direction:?} {n}"), &x, operation, exact)?;
         }
         let x = [Exact::normal([200, 200], 2)];
-        check_along(&backend, &format!("{direction:?}, large"), &x, operation, exact)?;
+        suite.check_along(&backend, &format!("{direction:?}, large"), &x, operation, exact)?;
         let far = Exact::from_fn([3, 3], |i, j| if i == j { -400.0 } else { 400.0 });
         let found = far.var(&backend)?.info_nce(direction)?.item()?;
         assert!((f64::from(found) - 800.0 - 2.0_f64.ln()).abs() < 1e-3, "{found}");
@@ -104,19 +106,25 @@ fn cross_entropy(l: &Exact, direction: Direction) -> Exact {
 }
 
 /// [`Backend::tanh_normal_log_density`] on both sides of the bounds, against numerical integration of the tails.
-pub fn density<B: Backend>(make: impl Fn(u64) -> B) -> Result<()> {
-    let backend = make(0);
+pub fn density<B: Backend>(suite: &Suite<B>) -> Result<()> {
+    let backend = suite.make(0);
     let mean = Exact::normal([6, 4], 1);
     let scale = Exact::normal([6, 4], 2).map_f32(|x| 0.3 + x.abs());
     let action = Exact::normal([6, 4], 3).map_f32(|x| x.clamp(-2.0, 2.0).tanh());
     let operation = |x: &[Var<B>]| x[0].tanh_normal_log_density(&x[1], &x[2]);
-    check(&backend, "density", &[mean.clone(), scale.clone(), action], operation, log_density)?;
+    suite.check(
+        &backend,
+        "density",
+        &[mean.clone(), scale.clone(), action],
+        operation,
+        log_density,
+    )?;
     // Beyond the bounds, the action a constant there.
     let action = Exact::from_fn([6, 4], |i, j| if (i + j) % 2 == 0 { 1.0 } else { -0.9995 });
     let action_var = action.var(&backend)?;
     let operation = |x: &[Var<B>]| x[0].tanh_normal_log_density(&x[1], &action_var);
     let exact = |x: &[Exact]| log_density(&[x[0].clone(), x[1].clone(), action.clone()]);
-    check(&backend, "density beyond the bounds", &[mean, scale], operation, exact)
+    suite.check(&backend, "density beyond the bounds", &[mean, scale], operation, exact)
 }
 
 fn log_density(x: &[Exact]) -> Exact {
@@ -154,8 +162,8 @@ fn upper_tail(x: f64) -> f64 {
 }
 
 /// The density is a density: it integrates to one over actions; and it stays finite with finite gradients for means far outside.
-pub fn density_at_the_bounds<B: Backend>(make: impl Fn(u64) -> B) -> Result<()> {
-    let backend = make(0);
+pub fn density_at_the_bounds<B: Backend>(suite: &Suite<B>) -> Result<()> {
+    let backend = suite.make(0);
     let count = 20_000;
     let middle = |k: usize| -1.0 + (2 * k + 1) as f32 / count as f32;
     for (mean, scale) in [(0.0, 1.0), (2.5, 0.7), (-4.0, 0.5), (0.5, 3.0)] {
@@ -165,7 +173,7 @@ pub fn density_at_the_bounds<B: Backend>(make: impl Fn(u64) -> B) -> Result<()> 
         let mass = log.iter().map(|&log| f64::from(log).exp()).sum::<f64>() * 2.0 / count as f64;
         assert!((mass - 1.0).abs() < 2e-3, "mean {mean}, scale {scale}: mass {mass}");
     }
-    let mut parameters = crate::Parameters::new(&backend, 0);
+    let mut parameters = crate::Parameters::new(&backend);
     let mean = parameters.create("mean", [1, 1], crate::Initialiser::Constant(-30.0))?;
     let (value, slopes) = crate::gradients(&backend, &[&parameters], || {
         let full = |value| Var::full(&backend, [1, 1], value);

@@ -1,6 +1,6 @@
 //! Adam, gradient descent and target networks.
 
-use super::Exact;
+use super::{Exact, Suite};
 use crate::{
     Adam, AdamSettings, Backend, Ema, Error, Gradients, Initialiser, Over, Parameters, Result, Sgd,
     Snapshot, gradients,
@@ -9,7 +9,7 @@ use crate::{
 const SHAPES: [[usize; 2]; 3] = [[3, 4], [1, 1], [180, 200]];
 
 fn parameters<B: Backend>(backend: &B) -> Result<Parameters<B>> {
-    let mut parameters = Parameters::new(backend, 1);
+    let mut parameters = Parameters::new(backend);
     for (index, shape) in SHAPES.into_iter().enumerate() {
         parameters.create(&format!("p{index}"), shape, Initialiser::LECUN_NORMAL)?;
     }
@@ -41,9 +41,9 @@ fn constants(step: u32, scale: f64) -> Vec<Exact> {
 }
 
 /// [`Backend::adam`]: five steps against double precision, with and without clipping.
-pub fn adam<B: Backend>(make: impl Fn(u64) -> B) -> Result<()> {
+pub fn adam<B: Backend>(suite: &Suite<B>) -> Result<()> {
     for clip in [None, Some(1e9), Some(2.0)] {
-        let backend = make(0);
+        let backend = suite.make(0);
         let parameters = parameters(&backend)?;
         let settings =
             AdamSettings { learning_rate: 0.01, beta1: 0.8, beta2: 0.95, epsilon: 1e-3, clip };
@@ -62,7 +62,7 @@ pub fn adam<B: Backend>(make: impl Fn(u64) -> B) -> Result<()> {
             let found = Exact::read(&p.value()?)?;
             found.assert_close(expected, 1e-5, &format!("parameter {index}, clip {clip:?}"));
         }
-        let state = adam.snapshot()?;
+        let state = adam.snapshot(0)?;
         assert_eq!(state.get("step").map(|step| step.values[0]), Some(5.0));
         for (index, (m, v)) in moments.iter().enumerate() {
             for (kind, expected) in [("first", m), ("second", v)] {
@@ -101,17 +101,17 @@ fn reference_step(
 }
 
 /// Saving in the middle, as safetensors and as bincode, and going on from there gives the very same numbers as never having stopped.
-pub fn adam_resumes_exactly<B: Backend>(make: impl Fn(u64) -> B) -> Result<()> {
+pub fn adam_resumes_exactly<B: Backend>(suite: &Suite<B>) -> Result<()> {
     let settings = AdamSettings { learning_rate: 0.01, clip: Some(3.0), ..Default::default() };
     let run = |adam: &Adam<B>, parameters: &Parameters<B>, steps: std::ops::Range<u32>| {
         steps.into_iter().try_for_each(|step| {
             adam.step(&mut constant_gradients(parameters, &constants(step, 0.1))?)
         })
     };
-    let whole = parameters(&make(0))?;
+    let whole = parameters(&suite.make(0))?;
     let whole_adam = Adam::new(&whole, settings)?;
     run(&whole_adam, &whole, 0..3)?;
-    let saved = [whole.snapshot()?, whole_adam.snapshot()?];
+    let saved = [whole.snapshot(0)?, whole_adam.snapshot(0)?];
     run(&whole_adam, &whole, 3..6)?;
 
     let config = bincode::config::standard();
@@ -126,26 +126,26 @@ pub fn adam_resumes_exactly<B: Backend>(make: impl Fn(u64) -> B) -> Result<()> {
     };
     let ways: [&dyn Fn(&Snapshot) -> Snapshot; 2] = [&through_bincode, &through_safetensors];
     for way in ways {
-        let resumed = parameters(&make(0))?;
+        let resumed = parameters(&suite.make(0))?;
         let adam = Adam::new(&resumed, settings)?;
-        resumed.restore(&way(&saved[0]))?;
-        adam.restore(&way(&saved[1]))?;
+        resumed.restore(0, &way(&saved[0]))?;
+        adam.restore(0, &way(&saved[1]))?;
         run(&adam, &resumed, 3..6)?;
-        assert_eq!(resumed.snapshot()?, whole.snapshot()?);
-        assert_eq!(adam.snapshot()?, whole_adam.snapshot()?);
+        assert_eq!(resumed.snapshot(0)?, whole.snapshot(0)?);
+        assert_eq!(adam.snapshot(0)?, whole_adam.snapshot(0)?);
     }
     let adam = Adam::new(&whole, settings)?;
-    let before = adam.snapshot()?;
-    assert!(matches!(adam.restore(&saved[0]), Err(Error::MissingParameter { .. })));
-    assert_eq!(adam.snapshot()?, before);
+    let before = adam.snapshot(0)?;
+    assert!(matches!(adam.restore(0, &saved[0]), Err(Error::MissingParameter { .. })));
+    assert_eq!(adam.snapshot(0)?, before);
     Ok(())
 }
 
 /// [`Backend::sgd`], and an optimiser beside another on one set of gradients.
-pub fn sgd<B: Backend>(make: impl Fn(u64) -> B) -> Result<()> {
-    let backend = make(0);
+pub fn sgd<B: Backend>(suite: &Suite<B>) -> Result<()> {
+    let backend = suite.make(0);
     let set = |value| {
-        let mut set = Parameters::new(&backend, 0);
+        let mut set = Parameters::new(&backend);
         let x = set.create("x", [1, 2], Initialiser::Constant(value))?;
         Ok::<_, Error>((set, x))
     };
@@ -168,11 +168,11 @@ pub fn sgd<B: Backend>(make: impl Fn(u64) -> B) -> Result<()> {
 }
 
 /// [`Backend::blend`].
-pub fn blend<B: Backend>(make: impl Fn(u64) -> B) -> Result<()> {
-    let backend = make(0);
+pub fn blend<B: Backend>(suite: &Suite<B>) -> Result<()> {
+    let backend = suite.make(0);
     let (sources, targets) = (parameters(&backend)?, parameters(&backend)?);
     let ema = Ema::new(&targets, &sources, 0.9)?;
-    assert_eq!(targets.snapshot()?, sources.snapshot()?);
+    assert_eq!(targets.snapshot(0)?, sources.snapshot(0)?);
     let mut expected =
         sources.iter().map(|p| Exact::read(&p.value()?)).collect::<Result<Vec<_>>>()?;
     for step in 0..3 {
@@ -188,11 +188,11 @@ pub fn blend<B: Backend>(make: impl Fn(u64) -> B) -> Result<()> {
         Exact::read(&target.value()?)?.assert_close(expected, 1e-5, "target");
     }
     // A set blended with itself stays.
-    let before = sources.snapshot()?;
+    let before = sources.snapshot(0)?;
     Ema::new(&sources, &sources, 0.5)?.step()?;
-    assert_eq!(sources.snapshot()?, before);
-    assert!(Ema::new(&targets, &Parameters::new(&backend, 0), 0.5).is_err());
-    assert!(Ema::new(&Parameters::new(&backend, 0), &sources, 0.5).is_err());
+    assert_eq!(sources.snapshot(0)?, before);
+    assert!(Ema::new(&targets, &Parameters::new(&backend), 0.5).is_err());
+    assert!(Ema::new(&Parameters::new(&backend), &sources, 0.5).is_err());
     assert!(matches!(Ema::new(&targets, &sources, 1.5), Err(Error::Setting { .. })));
     Ok(())
 }

@@ -2,13 +2,13 @@
 
 use cm_random::{Philox, normal_pair, unit_f32};
 
-use super::Exact;
+use super::{Exact, Suite};
 use crate::{Backend, Over, Result, Var};
 
 /// [`Backend::draw`]: exact numbers, other numbers at other steps and streams.
-pub fn draws<B: Backend>(make: impl Fn(u64) -> B) -> Result<()> {
+pub fn draws<B: Backend>(suite: &Suite<B>) -> Result<()> {
     let (seed, step, stream) = (99, 12_345_678_901, 0x120);
-    let backend = make(seed);
+    let backend = suite.make(seed);
     backend.set_step(step)?;
     for shape in [[1, 1], [3, 7], [301, 130]] {
         let blocks = (0..).map(|index| Philox::new(seed).block(step, stream, index));
@@ -33,8 +33,8 @@ pub fn draws<B: Backend>(make: impl Fn(u64) -> B) -> Result<()> {
 }
 
 /// [`Backend::categorical`]: the column its rule names, and the right frequencies.
-pub fn categorical<B: Backend>(make: impl Fn(u64) -> B) -> Result<()> {
-    let backend = make(7);
+pub fn categorical<B: Backend>(suite: &Suite<B>) -> Result<()> {
+    let backend = suite.make(7);
     let (rows, columns, stream) = (400, 37, 0x121);
     let logits = Exact::normal([rows, columns], 1).map_f32(|x| 2.0 * x + 100.0);
     let found = logits.var(&backend)?.categorical(stream)?;
@@ -61,8 +61,8 @@ pub fn categorical<B: Backend>(make: impl Fn(u64) -> B) -> Result<()> {
 }
 
 /// [`Backend::permutation`]: the ranks its rule names, every order alike.
-pub fn permutation<B: Backend>(make: impl Fn(u64) -> B) -> Result<()> {
-    let backend = make(3);
+pub fn permutation<B: Backend>(suite: &Suite<B>) -> Result<()> {
+    let backend = suite.make(3);
     for n in [1, 2, 5, 257] {
         let words = (0..).flat_map(|index| Philox::new(3).block(0, 0x122, index));
         let words = words.take(n).zip(0..n).collect::<Vec<_>>();

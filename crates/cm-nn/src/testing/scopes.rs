@@ -1,15 +1,13 @@
 //! What gradients flow to, cells, failures, and repetition.
 
-use super::Exact;
-use crate::{
-    Activation, Adam, AdamSettings, Backend, Direction, Error, Initialiser, Mlp, MlpSettings, Over,
-    Parameters, Result, Snapshot, Var, gradients,
-};
+use super::Suite;
+use super::capture::Small;
+use crate::{Backend, Error, Initialiser, Over, Parameters, Result, Snapshot, Var, gradients};
 
 /// Only wanted parameters are differentiated by; one the loss does not touch has gradient zero.
-pub fn wanted_parameters<B: Backend>(make: impl Fn(u64) -> B) -> Result<()> {
-    let backend = make(0);
-    let (mut first, mut second) = (Parameters::new(&backend, 0), Parameters::new(&backend, 0));
+pub fn wanted_parameters<B: Backend>(suite: &Suite<B>) -> Result<()> {
+    let backend = suite.make(0);
+    let (mut first, mut second) = (Parameters::new(&backend), Parameters::new(&backend));
     let x = first.create("x", [1, 1], Initialiser::Constant(3.0))?;
     let unused = first.create("unused", [2, 2], Initialiser::Constant(1.0))?;
     let y = second.create("y", [1, 1], Initialiser::Constant(5.0))?;
@@ -32,9 +30,9 @@ pub fn wanted_parameters<B: Backend>(make: impl Fn(u64) -> B) -> Result<()> {
 }
 
 /// `stop_gradient`, and what was computed outside or in other gradients, are constants.
-pub fn constants<B: Backend>(make: impl Fn(u64) -> B) -> Result<()> {
-    let backend = make(0);
-    let mut parameters = Parameters::new(&backend, 0);
+pub fn constants<B: Backend>(suite: &Suite<B>) -> Result<()> {
+    let backend = suite.make(0);
+    let mut parameters = Parameters::new(&backend);
     let x = parameters.create("x", [1, 1], Initialiser::Constant(3.0))?;
     let slope = |loss: &dyn Fn() -> Result<Var<B>>| {
         let (_, found) = gradients(&backend, &[&parameters], loss)?;
@@ -56,9 +54,9 @@ pub fn constants<B: Backend>(make: impl Fn(u64) -> B) -> Result<()> {
 }
 
 /// A failing loss, a nested one and one that is not a scalar are reported and leave the backend usable.
-pub fn failures<B: Backend>(make: impl Fn(u64) -> B) -> Result<()> {
-    let backend = make(0);
-    let mut parameters = Parameters::new(&backend, 0);
+pub fn failures<B: Backend>(suite: &Suite<B>) -> Result<()> {
+    let backend = suite.make(0);
+    let mut parameters = Parameters::new(&backend);
     let x = parameters.create("x", [2, 3], Initialiser::Constant(1.0))?;
     let wrong = gradients(&backend, &[&parameters], || x.value()?.matmul(&x.value()?));
     assert!(matches!(wrong, Err(Error::Shape { operation: "matmul", .. })));
@@ -75,9 +73,9 @@ pub fn failures<B: Backend>(make: impl Fn(u64) -> B) -> Result<()> {
 }
 
 /// Cells are read as they are at that point of the step, and refuse what does not fit.
-pub fn cells<B: Backend>(make: impl Fn(u64) -> B) -> Result<()> {
-    let backend = make(0);
-    let mut parameters = Parameters::new(&backend, 0);
+pub fn cells<B: Backend>(suite: &Suite<B>) -> Result<()> {
+    let backend = suite.make(0);
+    let mut parameters = Parameters::new(&backend);
     let x = parameters.create("x", [1, 2], Initialiser::Constant(1.0))?;
     assert_eq!(x.value()?.to_vec()?, [1.0, 1.0]);
     x.set(&[2.0, 3.0])?;
@@ -88,12 +86,12 @@ pub fn cells<B: Backend>(make: impl Fn(u64) -> B) -> Result<()> {
 }
 
 /// The same seed gives the same numbers bit for bit, and a run saved and resumed in the middle is the run that never stopped.
-pub fn repeats_itself<B: Backend>(make: impl Fn(u64) -> B) -> Result<()> {
-    let once = train(&make(1), 0..6, None)?;
-    assert_eq!(train(&make(1), 0..6, None)?, once);
-    assert_ne!(train(&make(2), 0..6, None)?, once);
-    let half = train(&make(1), 0..3, None)?;
-    assert_eq!(train(&make(1), 3..6, Some(&half))?, once);
+pub fn repeats_itself<B: Backend>(suite: &Suite<B>) -> Result<()> {
+    let once = train(&suite.make(1), 0..6, None)?;
+    assert_eq!(train(&suite.make(1), 0..6, None)?, once);
+    assert_ne!(train(&suite.make(2), 0..6, None)?, once);
+    let half = train(&suite.make(1), 0..3, None)?;
+    assert_eq!(train(&suite.make(1), 3..6, Some(&half))?, once);
     Ok(())
 }
 
@@ -101,35 +99,13 @@ pub fn repeats_itself<B: Backend>(make: impl Fn(u64) -> B) -> Result<()> {
 fn train<B: Backend>(
     backend: &B,
     steps: std::ops::Range<u64>,
-    from: Option<&[Snapshot; 2]>,
-) -> Result<[Snapshot; 2]> {
-    let mut parameters = Parameters::new(backend, 0);
-    let settings = MlpSettings {
-        hidden: vec![70, 70],
-        activation: Activation::Silu,
-        layer_norm: true,
-        ..Default::default()
-    };
-    let network = Mlp::new(&mut parameters, "network", 5, &settings, 64)?;
-    let adam = Adam::new(&parameters, AdamSettings { clip: Some(1.0), ..Default::default() })?;
-    if let Some([values, state]) = from {
-        parameters.restore(values)?;
-        adam.restore(state)?;
-    }
+    from: Option<&Snapshot>,
+) -> Result<Snapshot> {
+    let learner = Small::new(backend)?;
+    from.map_or(Ok(()), |from| learner.restore(0, from))?;
     backend.set_step(steps.start)?;
-    let x = Exact::normal([200, 5], 1).var(backend)?;
     for _ in steps {
-        let (_, mut found) = gradients(backend, &[&parameters], || {
-            let noise = Var::normal(backend, x.shape(), 0x100)?;
-            let moved = x.gather_rows(&Var::permutation(backend, x.rows(), 0x101)?)?;
-            let both = Var::concat_rows(&[&x.add(&noise)?, &moved])?;
-            let features = network.forward(&both)?;
-            let (a, b) = (features.slice_rows(0..200)?, features.slice_rows(200..400)?);
-            let distances = a.distance_pairs(&b, cm_quasimetric::Head::MRN, None)?;
-            distances.neg()?.info_nce(Direction::Symmetric)
-        })?;
-        adam.step(&mut found)?;
-        backend.advance()?;
+        learner.step()?;
     }
-    Ok([parameters.snapshot()?, adam.snapshot()?])
+    Ok(learner.state()?.remove(0))
 }

@@ -1,5 +1,6 @@
 //! Element by element, and reductions.
 
+use crate::check::require;
 use crate::{Activation, Backend, Error, Map, Over, Reduce, Result, Var, Zip};
 
 impl<B: Backend> Var<B> {
@@ -93,14 +94,9 @@ impl<B: Backend> Var<B> {
 
     /// Moved into `[low, high]`; an error if `low > high` or either is NaN.
     pub fn clamp(&self, low: f32, high: f32) -> Result<Self> {
-        if low <= high {
-            return self.map(Map::Clamp { low, high });
-        }
-        Err(Error::Setting {
-            setting: "clamp",
-            expected: "a lower bound not above the upper",
-            found: format!("[{low}, {high}]"),
-        })
+        let found = format_args!("[{low}, {high}]");
+        require(low <= high, "clamp", "a lower bound not above the upper", found)?;
+        self.map(Map::Clamp { low, high })
     }
 
     /// Huber's loss of every element: `x^2 / 2` while `|x| <= delta`, `delta (|x| - delta / 2)` beyond.

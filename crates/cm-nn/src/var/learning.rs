@@ -2,6 +2,7 @@
 
 use cm_quasimetric::{Head, Reduction};
 
+use crate::check::require;
 use crate::{Backend, Direction, Error, Pairing, Result, Var};
 
 impl<B: Backend> Var<B> {
@@ -82,10 +83,7 @@ impl<B: Backend> Var<B> {
             if logit.shape() != [1, 1] {
                 return Err(Error::shape("quasimetric logit", "[1, 1]", &[logit.shape()]));
             }
-            if !learnable {
-                let (setting, expected) = ("logit", "given only for a max-mean reduction");
-                return Err(Error::Setting { setting, expected, found: head.to_string() });
-            }
+            require(learnable, "logit", "given only for a max-mean reduction", head)?;
         }
         let logit = logit.map(|logit| &logit.tensor);
         Ok(self.with(self.backend.quasimetric(

@@ -6,7 +6,7 @@ mod layout;
 mod learning;
 mod random;
 
-use crate::{Backend, Error, Result, Shape};
+use crate::{Backend, Error, Result, Shape, Values};
 
 /// A matrix on backend `B`.
 ///
@@ -55,8 +55,8 @@ impl<B: Backend> Var<B> {
 
     /// A constant with one value everywhere.
     pub fn full(backend: &B, shape: Shape, value: f32) -> Result<Self> {
-        let count = shape[0].checked_mul(shape[1]).unwrap_or(0);
-        Self::new(backend, shape, vec![value; count])
+        check_length("full", shape, shape[0].saturating_mul(shape[1]))?;
+        Ok(Self::wrap(backend, backend.full(shape, value)?))
     }
 
     /// A backend's tensor as a `Var`.
@@ -89,12 +89,29 @@ impl<B: Backend> Var<B> {
         self.shape()[1]
     }
 
-    /// The values on the host, row by row. Waits for the device: for metrics, not for the middle of a step.
+    /// The values on the host, row by row, of a backend with one replica. Waits for the device.
     pub fn to_vec(&self) -> Result<Vec<f32>> {
-        self.backend.values(&self.tensor)
+        only(self.backend.read(&[&self.tensor])?)
     }
 
-    /// The value of a `[1, 1]` matrix on the host. Waits for the device.
+    /// The values of several matrices on the host, with one wait for all: one slice per replica.
+    ///
+    /// ```
+    /// use cm_nn::{DfdxBackend, Var};
+    ///
+    /// let backend = DfdxBackend::new(0);
+    /// let (x, y) = (Var::full(&backend, [1, 2], 3.0)?, Var::full(&backend, [1, 1], 4.0)?);
+    /// let values = Var::read(&[&x, &y])?;
+    /// assert_eq!((values[0].replica(0), values[1].replica(0)), (&[3.0, 3.0][..], &[4.0][..]));
+    /// # Ok::<(), cm_nn::Error>(())
+    /// ```
+    pub fn read(vars: &[&Self]) -> Result<Vec<Values>> {
+        let Some(first) = vars.first() else { return Ok(Vec::new()) };
+        first.backend.read(&vars.iter().map(|var| &var.tensor).collect::<Vec<_>>())
+    }
+
+    /// The value of a `[1, 1]` matrix on the host, of a backend with one replica. Waits for the
+    /// device.
     pub fn item(&self) -> Result<f32> {
         if self.shape() != [1, 1] {
             return Err(Error::shape("item", "[1, 1]", &[self.shape()]));
@@ -111,6 +128,17 @@ impl<B: Backend> Var<B> {
     fn with(&self, tensor: B::Tensor) -> Self {
         Self::wrap(&self.backend, tensor)
     }
+}
+
+/// What was read of one matrix that has one replica.
+pub(crate) fn only(mut read: Vec<Values>) -> Result<Vec<f32>> {
+    let values = read.pop().unwrap_or_else(|| Values::new(Vec::new(), 1));
+    let found = values.replicas();
+    values.only().ok_or(Error::Replicas {
+        what: "a read that does not say which replica",
+        expected: "a backend with one".to_owned(),
+        found,
+    })
 }
 
 /// Refuses empty shapes and lengths that are not `rows * columns`.

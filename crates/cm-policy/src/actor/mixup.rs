@@ -1,9 +1,10 @@
 //! C-Mixup: mixing rows with similar inputs.
 
+use cm_learner::streams;
 use cm_nn::{Backend, Over, Var};
 
 use super::Mixup;
-use crate::{Result, streams};
+use crate::Result;
 
 impl Mixup {
     /// Every row mixed with its partner, inputs (state, goal) and action alike.

@@ -3,11 +3,12 @@
 mod mixup;
 mod settings;
 
+use cm_learner::{Dimensions, Group, Metrics, Transitions, streams};
 use cm_nn::{Backend, Over, Parameters, Var};
 
 pub use settings::{ActorSettings, BehaviourCloning, Extraction, Mixup, PolicyGoals};
 
-use crate::{ActionDistribution, Batch, Dimensions, Group, Metrics, Policy, Result, streams};
+use crate::{ActionDistribution, Policy, Result};
 
 /// Weights of advantage-weighted regression stop growing here.
 const LARGEST_WEIGHT: f32 = 100.0;
@@ -19,18 +20,19 @@ const SIZE_EPSILON: f32 = 1e-6;
 /// A policy with its loss and optimiser.
 ///
 /// ```
+/// use cm_learner::{Dimensions, Transitions, Update};
 /// use cm_nn::{DfdxBackend, MlpSettings, Over, Var};
-/// use cm_policy::{Actor, ActorSettings, Batch, Dimensions, Metrics, PolicySettings};
+/// use cm_policy::{Actor, ActorSettings, PolicySettings};
 ///
 /// let backend = DfdxBackend::new(0);
 /// let network = MlpSettings { hidden: vec![16], ..Default::default() };
 /// let policy = PolicySettings { network, ..Default::default() };
 /// let settings = ActorSettings { policy, ..Default::default() };
 /// let dimensions = Dimensions::new(2, 2, 0..2)?;
-/// let actor = Actor::new(&backend, 0, &settings, &dimensions)?;
+/// let actor = Actor::new(&backend, &settings, &dimensions)?;
 ///
 /// let matrix = |columns| Var::normal(&backend, [8, columns], 0x300);
-/// let batch = Batch {
+/// let batch = Transitions {
 ///     state: matrix(2)?,
 ///     action: matrix(2)?.tanh()?,
 ///     next_state: matrix(2)?,
@@ -40,12 +42,12 @@ const SIZE_EPSILON: f32 = 1e-6;
 /// };
 /// // A made-up distance: how far the action is from zero.
 /// let distance = |action: &Var<_>| action.square()?.sum(Over::Columns);
-/// let mut metrics = Metrics::new();
-/// let (loss, mut gradients) = actor.group().differentiate(|| {
-///     actor.loss(&batch, &batch.goal, distance, &mut metrics)
+/// let mut update = Update::new(&backend);
+/// update.minimise("policy_loss", &[actor.group()], |metrics| {
+///     actor.loss(&batch, &batch.goal, distance, metrics)
 /// })?;
-/// actor.group().apply(&mut gradients)?;
-/// assert!(loss.item()?.is_finite());
+/// let metrics = update.finish(&[actor.group()])?;
+/// assert!(metrics.iter().all(|(_, value)| value.item().is_ok_and(f32::is_finite)));
 /// # Ok::<(), cm_policy::Error>(())
 /// ```
 pub struct Actor<B: Backend> {
@@ -56,14 +58,9 @@ pub struct Actor<B: Backend> {
 
 impl<B: Backend> Actor<B> {
     /// Refuses settings outside their ranges.
-    pub fn new(
-        backend: &B,
-        seed: u64,
-        settings: &ActorSettings,
-        dimensions: &Dimensions,
-    ) -> Result<Self> {
+    pub fn new(backend: &B, settings: &ActorSettings, dimensions: &Dimensions) -> Result<Self> {
         settings.check()?;
-        let mut parameters = Parameters::new(backend, seed);
+        let mut parameters = Parameters::new(backend);
         let policy = Policy::new(&mut parameters, &settings.policy, dimensions)?;
         let group = Group::adam("policy", parameters, settings.adam)?;
         Ok(Self { settings: settings.clone(), policy, group })
@@ -85,7 +82,7 @@ impl<B: Backend> Actor<B> {
     }
 
     /// The goals `(g_j, a'_j)` that the distance term of [`loss`](Self::loss) is about, as [`PolicyGoals`] says.
-    pub fn goals(&self, batch: &Batch<B>) -> Result<[Var<B>; 2]> {
+    pub fn goals(&self, batch: &Transitions<B>) -> Result<[Var<B>; 2]> {
         let pair = [&batch.goal, &batch.goal_action];
         let backend = batch.goal.backend();
         let rows = batch.goal.rows();
@@ -111,7 +108,7 @@ impl<B: Backend> Actor<B> {
     /// goals. Adds `policy_distance` and `behaviour_cloning` to the metrics.
     pub fn loss(
         &self,
-        batch: &Batch<B>,
+        batch: &Transitions<B>,
         goal: &Var<B>,
         distance: impl Fn(&Var<B>) -> Result<Var<B>>,
         metrics: &mut Metrics<B>,
@@ -143,7 +140,7 @@ impl<B: Backend> Actor<B> {
     }
 
     /// How far the policy is from the data's action at each row and its own goal, `[n, 1]`, on mixed rows if so set.
-    pub fn behaviour_cloning(&self, batch: &Batch<B>) -> Result<Var<B>> {
+    pub fn behaviour_cloning(&self, batch: &Transitions<B>) -> Result<Var<B>> {
         let rows = [batch.state.clone(), self.policy.goal(&batch.goal)?, batch.action.clone()];
         let [state, goal, action] = match self.settings.mixup {
             Some(mixup) => mixup.mix(rows)?,

@@ -1,9 +1,11 @@
 //! Settings of policy extraction.
 
+use cm_learner::FeatureSettings;
+use cm_nn::check::{Within, not_negative, positive, require, share};
 use cm_nn::{Activation, AdamSettings, Initialiser, MlpSettings};
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, FeatureSettings, PolicyKind, PolicySettings, Result};
+use crate::{PolicyKind, PolicySettings, Result};
 
 /// How a policy is extracted from a distance. The defaults are [`ActorSettings::authors_code`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -168,44 +170,29 @@ impl ActorSettings {
 
     /// Refuses settings outside their ranges.
     pub fn check(&self) -> Result<()> {
-        self.adam.check()?;
-        let refuse = |setting, expected, found: f32| {
-            Err(Error::Setting { setting, expected, found: found.to_string() })
-        };
-        let positive = |x: f32| x > 0.0 && x.is_finite();
-        let share = |x: f32| (0.0..=1.0).contains(&x);
+        self.policy.check().within("policy")?;
+        self.adam.check().within("adam")?;
         match self.extraction {
-            Extraction::DistanceMinimisation { bc_coef } if !share(bc_coef) => {
-                return refuse("bc_coef", "in [0, 1]", bc_coef);
+            Extraction::DistanceMinimisation { bc_coef } => {
+                share("bc_coef", bc_coef).within("distance-minimisation")
             }
-            Extraction::ScaledDistance { alpha } if !(alpha >= 0.0 && alpha.is_finite()) => {
-                return refuse("alpha", "finite and not negative", alpha);
+            Extraction::ScaledDistance { alpha } => {
+                not_negative("alpha", alpha).within("scaled-distance")
             }
-            Extraction::AdvantageWeighted { temperature } if !positive(temperature) => {
-                return refuse("temperature", "positive", temperature);
+            Extraction::AdvantageWeighted { temperature } => {
+                positive("temperature", temperature).within("advantage-weighted")
             }
-            _ => {}
         }
-        match self.goals {
-            PolicyGoals::Rolled { probability } if !share(probability) => {
-                return refuse("probability", "in [0, 1]", probability);
-            }
-            _ => {}
+        .within("extraction")?;
+        if let PolicyGoals::Rolled { probability } = self.goals {
+            share("probability", probability).within("goals.rolled")?;
         }
-        if let Some(Mixup { bandwidth }) = self.mixup
-            && !positive(bandwidth)
-        {
-            return refuse("bandwidth", "positive", bandwidth);
+        if let Some(Mixup { bandwidth }) = self.mixup {
+            positive("bandwidth", bandwidth).within("mixup")?;
         }
-        if self.policy.kind == PolicyKind::UnitVector
-            && self.behaviour_cloning == BehaviourCloning::Mle
-        {
-            return Err(Error::Setting {
-                setting: "behaviour_cloning",
-                expected: "`mse` or `squared-length` for a unit-vector policy, which has no density",
-                found: "mle".to_string(),
-            });
-        }
-        Ok(())
+        let dense = self.policy.kind != PolicyKind::UnitVector
+            || self.behaviour_cloning != BehaviourCloning::Mle;
+        let expected = "`mse` or `squared-length` for a unit-vector policy, which has no density";
+        require(dense, "behaviour_cloning", expected, "mle")
     }
 }

@@ -1,8 +1,8 @@
 //! Greedy paths: from place to place within a ball, always to where the goal is nearest by the learned distance (the paper, Figure 2).
 
-use cm_nn::Backend;
+use cm_nn::check::positive;
 
-use super::{GreedyPath, check_positive, l2};
+use super::{GreedyPath, l2};
 use crate::{Model, Result};
 
 /// How to plan by the learned distance to the goal alone.
@@ -11,8 +11,7 @@ use crate::{Model, Result};
 ///
 /// ```
 /// # use std::sync::atomic::AtomicBool;
-/// # use cm_nn::DfdxBackend;
-/// # use cm_train::{Method, Model, RunFolder, RunSettings, TaskSettings, train};
+/// # use cm_train::{Device, Method, Model, RunFolder, RunSettings, TaskSettings, train};
 /// use cm_train::Planner;
 ///
 /// # let mut settings = RunSettings { steps: 2, evaluate_every: 0, ..RunSettings::plane(Method::Cmd1) };
@@ -21,9 +20,9 @@ use crate::{Model, Result};
 /// # }
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let folder = RunFolder::new(folder.path().join("run"));
-/// # let (backend, task) = (DfdxBackend::new(0), settings.task.open()?);
-/// # train(&backend, &settings, &task, &folder, &AtomicBool::new(false), |_| {})?;
-/// let model = Model::load(&backend, &folder, false)?;
+/// # let task = settings.task.open()?;
+/// # train(Device::Cpu, &settings, &task, &folder, &AtomicBool::new(false), |_| {})?;
+/// let model = Model::load(&folder, false)?;
 /// let places = [1.0, 0.0, 2.0, 0.0];
 /// let planner = Planner { radius: 2.0, longest: 10, arrived: 0.5 };
 /// let path = &planner.paths(&model, &places, &[0.0, 0.0], &[2.0, 0.0])?[0];
@@ -45,15 +44,15 @@ impl Planner {
     /// Plans from each start to one goal through `places`, whole states one after another.
     ///
     /// The distance from every place to the goal is computed once, so many starts cost little more than one.
-    pub fn paths<B: Backend + 'static>(
+    pub fn paths(
         &self,
-        model: &Model<B>,
+        model: &Model,
         places: &[f32],
         starts: &[f32],
         goal: &[f32],
     ) -> Result<Vec<GreedyPath>> {
-        check_positive("radius", self.radius)?;
-        check_positive("arrived", self.arrived)?;
+        positive("radius", self.radius)?;
+        positive("arrived", self.arrived)?;
         let width = model.dimensions().state();
         let distances = model.distances_to(places, goal)?;
         let at_start = model.distances_to(starts, goal)?;

@@ -6,8 +6,6 @@ mod road_map;
 pub use greedy::Planner;
 pub use road_map::{Links, RoadMap};
 
-use crate::{Error, Result};
-
 /// A path that goes from place to place, always to where less of the way remains.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GreedyPath {
@@ -37,11 +35,4 @@ impl GreedyPath {
 
 fn l2(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum::<f32>().sqrt()
-}
-
-fn check_positive(setting: &'static str, found: f32) -> Result<()> {
-    if found > 0.0 && found.is_finite() {
-        return Ok(());
-    }
-    Err(Error::Setting { setting, expected: "positive", found: found.to_string() })
 }

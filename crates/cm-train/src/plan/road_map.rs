@@ -3,9 +3,9 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use cm_nn::Backend;
+use cm_nn::check::positive;
 
-use super::{GreedyPath, check_positive, l2};
+use super::{GreedyPath, l2};
 use crate::{Error, Method, Model, Result};
 
 /// Which places are linked in a [`RoadMap`].
@@ -25,8 +25,7 @@ pub struct Links {
 ///
 /// ```
 /// use std::sync::atomic::AtomicBool;
-/// use cm_nn::DfdxBackend;
-/// use cm_train::{Links, Method, Model, RoadMap, RunFolder, RunSettings, TaskSettings, train};
+/// use cm_train::{Device, Links, Method, Model, RoadMap, RunFolder, RunSettings, TaskSettings, train};
 ///
 /// // A barely trained model.
 /// let mut settings = RunSettings { steps: 2, evaluate_every: 0, ..RunSettings::plane(Method::Cmd1) };
@@ -35,36 +34,36 @@ pub struct Links {
 /// }
 /// let folder = tempfile::tempdir().unwrap();
 /// let folder = RunFolder::new(folder.path().join("run"));
-/// let (backend, task) = (DfdxBackend::new(0), settings.task.open()?);
-/// train(&backend, &settings, &task, &folder, &AtomicBool::new(false), |_| {})?;
+/// let task = settings.task.open()?;
+/// train(Device::Cpu, &settings, &task, &folder, &AtomicBool::new(false), |_| {})?;
 ///
 /// // Places on a line, one apart, which may be linked to their neighbours only.
-/// let model = Model::load(&backend, &folder, false)?;
+/// let model = Model::load(&folder, false)?;
 /// let places: Vec<f32> = (0..10).flat_map(|x| [x as f32, 0.0]).collect();
 /// let map = RoadMap::new(&model, &places, Links { radius: 1.5, longest: 100.0 })?;
 /// let path = &map.paths(&[0.0, 0.0], &[9.0, 0.0])?[0];
 /// assert!(path.arrived && path.states.len() == 10);
 /// # Ok::<(), cm_train::Error>(())
 /// ```
-pub struct RoadMap<'a, B: Backend> {
-    model: &'a Model<B>,
+pub struct RoadMap<'a> {
+    model: &'a Model,
     links: Links,
     places: &'a [f32],
     /// For each place those from which a link leads to it, and the links' lengths.
     into: Vec<Vec<(usize, f32)>>,
 }
 
-impl<'a, B: Backend + 'static> RoadMap<'a, B> {
+impl<'a> RoadMap<'a> {
     /// Links `places`, whole states one after another. Refuses methods whose distances can be negative.
     ///
     /// Every pair of places within the radius costs one learned distance.
-    pub fn new(model: &'a Model<B>, places: &'a [f32], links: Links) -> Result<Self> {
-        check_positive("radius", links.radius)?;
-        check_positive("link", links.longest)?;
+    pub fn new(model: &'a Model, places: &'a [f32], links: Links) -> Result<Self> {
+        positive("radius", links.radius)?;
+        positive("link", links.longest)?;
         let method = model.settings().method.method();
         if !matches!(method, Method::Cmd1 | Method::Cmd2 | Method::Qrl) {
             return Err(Error::Setting {
-                setting: "link",
+                setting: "link".to_owned(),
                 expected: "a method that learns a quasimetric: cmd1, cmd2 or qrl",
                 found: method.to_string(),
             });

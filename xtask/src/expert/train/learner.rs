@@ -70,7 +70,7 @@ struct Network {
 impl Learner {
     pub(super) fn new(settings: Settings, seed: u64) -> anyhow::Result<Self> {
         let backend = DfdxBackend::new(seed);
-        let mut parameters = Parameters::new(&backend, seed);
+        let mut parameters = Parameters::new(&backend);
         // Small first actions, so that exploration starts around none.
         let policy = Network::new(&mut parameters, "policy", settings.hidden, ACTION, 1e-4)?;
         let value = Network::new(&mut parameters, "value", settings.hidden, 1, 1.0)?;
@@ -145,7 +145,7 @@ impl Learner {
 
     /// Everything that an expert's file holds.
     pub(super) fn expert(&self) -> anyhow::Result<Snapshot> {
-        let mut snapshot = self.parameters.snapshot()?;
+        let mut snapshot = self.parameters.snapshot(0)?;
         snapshot.extend(self.inputs.snapshot());
         Ok(snapshot)
     }
@@ -155,11 +155,11 @@ impl Learner {
         self.inputs = Inputs::from_snapshot(snapshot)?;
         let parameters =
             snapshot.clone().into_iter().filter(|(name, _)| !name.starts_with("input/"));
-        self.parameters.restore(&parameters.collect()).context("the expert does not fit")
+        self.parameters.restore(0, &parameters.collect()).context("the expert does not fit")
     }
 
     pub(super) fn optimiser(&self) -> anyhow::Result<Snapshot> {
-        Ok(self.adam.snapshot()?)
+        Ok(self.adam.snapshot(0)?)
     }
 
     pub(super) fn restore_optimiser(
@@ -167,15 +167,15 @@ impl Learner {
         state: &Snapshot,
         learning_rate: f32,
     ) -> anyhow::Result<()> {
-        self.adam.restore(state)?;
+        self.adam.restore(0, state)?;
         self.set_learning_rate(learning_rate)
     }
 
     fn set_learning_rate(&mut self, learning_rate: f32) -> anyhow::Result<()> {
         if learning_rate != self.learning_rate() {
-            let state = self.adam.snapshot()?;
+            let state = self.adam.snapshot(0)?;
             self.adam = Adam::new(&self.parameters, adam_settings(learning_rate))?;
-            self.adam.restore(&state)?;
+            self.adam.restore(0, &state)?;
         }
         Ok(())
     }

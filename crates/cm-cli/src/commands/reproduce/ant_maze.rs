@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use cm_envs::ant_maze::Task;
 use cm_envs::mujoco::Mujoco;
-use cm_train::{Job, Method, MethodSettings, RunFolder, RunSettings, read_evaluations};
+use cm_train::{Device, Job, Method, MethodSettings, RunFolder, RunSettings, read_evaluations};
 
 use super::report::{Spread, print_table, spread, write_file};
 use crate::figures::{Chart, Curve};
@@ -104,7 +104,7 @@ fn paper(task: Task, method: Method) -> Option<(f64, Option<f64>)> {
     Some((mean, errors[column].then_some(error)))
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+pub(crate) fn run(arguments: &Arguments, device: Device) -> anyhow::Result<()> {
     let tasks =
         if arguments.tasks.is_empty() { Task::ALL.to_vec() } else { arguments.tasks.clone() };
     let files: Vec<_> = tasks.iter().map(|&task| (task, data_file(arguments, task))).collect();
@@ -116,7 +116,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
     let jobs = jobs(arguments, &files)?;
     if !arguments.report_only {
-        train(arguments, &files, &jobs)?;
+        train(arguments, device, &files, &jobs)?;
     }
     report(arguments, &tasks, &jobs)
 }
@@ -162,7 +162,12 @@ fn jobs(arguments: &Arguments, files: &[(Task, PathBuf)]) -> anyhow::Result<Vec<
     Ok(jobs)
 }
 
-fn train(arguments: &Arguments, files: &[(Task, PathBuf)], jobs: &[Job]) -> anyhow::Result<()> {
+fn train(
+    arguments: &Arguments,
+    device: Device,
+    files: &[(Task, PathBuf)],
+    jobs: &[Job],
+) -> anyhow::Result<()> {
     Mujoco::find()?;
     if let Some((task, file)) = files.iter().find(|(_, file)| !file.exists()) {
         let verb = if arguments.data == "generated" { "generate" } else { "download" };
@@ -179,7 +184,7 @@ fn train(arguments: &Arguments, files: &[(Task, PathBuf)], jobs: &[Job]) -> anyh
             .trim_start_matches("antmaze-")
             .to_owned()
     });
-    super::train(jobs, names.collect(), arguments.workers)
+    super::train(device, jobs, names.collect(), arguments.workers)
 }
 
 /// Best over training and last, of every seed.

@@ -8,7 +8,7 @@ mod study;
 use std::sync::atomic::Ordering;
 
 use anyhow::bail;
-use cm_train::{Job, run_jobs};
+use cm_train::{Device, Job, run_jobs};
 
 use crate::interrupt;
 use crate::progress::Progress;
@@ -17,6 +17,9 @@ use crate::progress::Progress;
 pub(crate) struct Arguments {
     #[command(subcommand)]
     experiment: Experiment,
+    /// What to train on: `cpu`.
+    #[arg(long, default_value = "cpu", global = true)]
+    device: Device,
 }
 
 #[derive(clap::Subcommand)]
@@ -28,19 +31,25 @@ enum Experiment {
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
-    match arguments.experiment {
-        Experiment::Pointmaze(arguments) => point_maze::run(&arguments),
-        Experiment::Antmaze(arguments) => ant_maze::run(&arguments),
+    let Arguments { experiment, device } = arguments;
+    match experiment {
+        Experiment::Pointmaze(arguments) => point_maze::run(&arguments, device),
+        Experiment::Antmaze(arguments) => ant_maze::run(&arguments, device),
     }
 }
 
 /// Trains with progress bars, `workers` at a time or as many as there are processors. A run that fails does not stop the others.
-fn train(jobs: &[Job], names: Vec<String>, workers: Option<usize>) -> anyhow::Result<()> {
+fn train(
+    device: Device,
+    jobs: &[Job],
+    names: Vec<String>,
+    workers: Option<usize>,
+) -> anyhow::Result<()> {
     let progress = Progress::new(names, false);
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let stop = interrupt::listen();
     let workers = workers.unwrap_or(processors);
-    let results = run_jobs(jobs, workers, stop, |index, event| progress.job(index, &event))?;
+    let results = run_jobs(device, jobs, workers, stop, |i, event| progress.job(i, &event))?;
     drop(progress);
     for (job, result) in jobs.iter().zip(&results) {
         if let Some(Err(error)) = result {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use cm_train::{Job, Method, RunSettings, TaskSettings};
+use cm_train::{Device, Job, Method, RunSettings, TaskSettings};
 
 use super::report;
 
@@ -41,7 +41,7 @@ pub(crate) struct Arguments {
     report_only: bool,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+pub(crate) fn run(arguments: &Arguments, device: Device) -> anyhow::Result<()> {
     let out = arguments.out.clone().unwrap_or_else(|| {
         PathBuf::from(if arguments.full { "runs/pointmaze-full" } else { "runs/pointmaze" })
     });
@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let names = jobs
             .iter()
             .map(|job| format!("{} {}", job.settings.method.method().title(), job.settings.seed));
-        super::train(&jobs, names.collect(), arguments.workers)?;
+        super::train(device, &jobs, names.collect(), arguments.workers)?;
     }
     report::write(&jobs, &out)
 }

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use cm_envs::point_maze::{Nearest, PointMaze};
-use cm_nn::DfdxBackend;
 use cm_train::{
     EvaluationRow, Job, Method, Model, RoadMap, RunFolder, TaskSettings, read_evaluations,
 };
@@ -227,8 +226,7 @@ fn draw_success(results: &[Results], file: &Path) -> anyhow::Result<()> {
 
 /// Maps of one method's distance with paths by it, and what was found about it.
 fn add_maps(page: &mut Page, job: &Job, maze: &PointMaze, figures: &Path) -> anyhow::Result<()> {
-    let backend = DfdxBackend::new(0);
-    let model = Model::load(&backend, &RunFolder::new(&job.folder), false)?;
+    let model = Model::load(&RunFolder::new(&job.folder), false)?;
     let method = job.settings.method.method();
     let (places, crossings) = (maze.states().as_flattened(), road_map_places(maze));
     let links = links(method);

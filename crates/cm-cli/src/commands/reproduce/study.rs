@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 
 use cm_envs::point_maze::PointMaze;
-use cm_nn::DfdxBackend;
 use cm_train::{GreedyPath, Links, Method, Model, Planner, RoadMap};
 
 /// What was found.
@@ -47,7 +46,7 @@ const STARTS: usize = 8;
 /// Relative rounding that a sum of two distances may have.
 const ROUNDING: f32 = 1e-5;
 
-pub(crate) fn study(model: &Model<DfdxBackend>, maze: &PointMaze) -> anyhow::Result<Findings> {
+pub(crate) fn study(model: &Model, maze: &PointMaze) -> anyhow::Result<Findings> {
     let mut random = Numbers(0x9e37_79b9_7f4a_7c15);
     let violated = violated(model, maze, &mut random)?;
     let places = road_map_places(maze);
@@ -73,11 +72,7 @@ pub(crate) fn road_map_places(maze: &PointMaze) -> Vec<f32> {
 }
 
 /// Triples of some hundred random states, whose distances are each computed once.
-fn violated(
-    model: &Model<DfdxBackend>,
-    maze: &PointMaze,
-    random: &mut Numbers,
-) -> anyhow::Result<usize> {
+fn violated(model: &Model, maze: &PointMaze, random: &mut Numbers) -> anyhow::Result<usize> {
     const STATES: usize = 500;
     let states: Vec<[f32; 2]> =
         (0..STATES).map(|_| maze.states()[random.below(maze.states().len())]).collect();
@@ -94,8 +89,8 @@ fn violated(
 
 /// Paths between random pairs that the paths connect: how many pairs, how many arrive greedily, how many along links.
 fn connected(
-    model: &Model<DfdxBackend>,
-    map: &RoadMap<'_, DfdxBackend>,
+    model: &Model,
+    map: &RoadMap<'_>,
     maze: &PointMaze,
     random: &mut Numbers,
 ) -> anyhow::Result<[usize; 3]> {
@@ -151,8 +146,8 @@ struct ThereAndBack {
 
 /// Pairs of places on one path, there and back.
 fn with_and_against(
-    model: &Model<DfdxBackend>,
-    map: &RoadMap<'_, DfdxBackend>,
+    model: &Model,
+    map: &RoadMap<'_>,
     maze: &PointMaze,
     random: &mut Numbers,
 ) -> anyhow::Result<ThereAndBack> {

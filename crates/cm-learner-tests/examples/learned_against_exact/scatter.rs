@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::study::{Method, Outcome};
+use cm_learner_tests::study::{Method, Outcome};
 
 /// Pixels of a panel's side and of the space around it.
 const SIDE: f64 = 240.0;

@@ -1,9 +1,10 @@
 //! What networks see of states and actions.
 
+use cm_nn::check::{Within, positive, require};
 use cm_nn::{Activation, Backend, Var};
 use serde::{Deserialize, Serialize};
 
-use crate::{Dimensions, Error, Result};
+use crate::{Dimensions, Result};
 
 /// How states and actions enter the networks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -12,8 +13,8 @@ pub enum FeatureSettings {
     /// As they are.
     #[default]
     Raw,
-    /// Each coordinate `x` of a state becomes `tanh((x + c) / width)` for `centres` numbers `c` spaced evenly from `-limit` to `limit`;
-    /// actions are normalised to length 1 and each coordinate is repeated, so that they are about as wide as the state's features.
+    /// Each coordinate `x` of a state becomes `tanh((x + c) / width)` for `centres` numbers `c`
+    /// spaced evenly from `-limit` to `limit`; actions are normalised to length 1.
     Soft {
         /// Number of centres; at least 2.
         centres: usize,
@@ -21,19 +22,61 @@ pub enum FeatureSettings {
         limit: f32,
         /// Width of each step; positive.
         width: f32,
+        /// Whether each coordinate of an action is repeated, so that actions are about as wide as
+        /// the state's features; default true.
+        #[serde(default = "yes")]
+        repeat_actions: bool,
     },
 }
 
+fn yes() -> bool {
+    true
+}
+
 impl FeatureSettings {
-    /// The features of the 2-D experiment: 20 centres from -60 to 60, width 5.
-    pub const PLANE: Self = Self::Soft { centres: 20, limit: 60.0, width: 5.0 };
+    /// The features of the 2-D experiment: 20 centres from -60 to 60, width 5, repeated actions.
+    pub const PLANE: Self = Self::soft(20, 60.0, 5.0);
+
+    /// Soft features with repeated actions.
+    pub const fn soft(centres: usize, limit: f32, width: f32) -> Self {
+        Self::Soft { centres, limit, width, repeat_actions: true }
+    }
+
+    /// The same with actions given once, if they are soft.
+    ///
+    /// ```
+    /// use cm_learner::{Dimensions, FeatureSettings, Features};
+    /// use cm_nn::DfdxBackend;
+    ///
+    /// let once = FeatureSettings::PLANE.with_actions_once();
+    /// let dimensions = Dimensions::new(2, 2, 0..2)?;
+    /// let features = Features::new(&DfdxBackend::new(0), once, &dimensions)?;
+    /// assert_eq!((features.state_columns(), features.action_columns()), (40, 2));
+    /// # Ok::<(), cm_learner::Error>(())
+    /// ```
+    pub const fn with_actions_once(self) -> Self {
+        match self {
+            Self::Raw => Self::Raw,
+            Self::Soft { centres, limit, width, .. } => {
+                Self::Soft { centres, limit, width, repeat_actions: false }
+            }
+        }
+    }
+
+    /// Refuses settings outside their ranges.
+    pub fn check(&self) -> Result<()> {
+        let Self::Soft { centres, limit, width, .. } = *self else { return Ok(()) };
+        require(centres >= 2, "centres", "at least 2", centres).within("soft")?;
+        positive("limit", limit).within("soft")?;
+        positive("width", width).within("soft")
+    }
 }
 
 /// The features of [`FeatureSettings`] for given sizes.
 ///
 /// ```
 /// use cm_nn::{DfdxBackend, Var};
-/// use cm_policy::{Dimensions, FeatureSettings, Features};
+/// use cm_learner::{Dimensions, FeatureSettings, Features};
 ///
 /// let backend = DfdxBackend::new(0);
 /// let dimensions = Dimensions::new(2, 2, 0..2)?;
@@ -42,7 +85,7 @@ impl FeatureSettings {
 /// let seen = features.state(&state)?.to_vec()?;
 /// assert_eq!(seen.len(), 40);
 /// assert!((seen[0] - (-12.0_f32).tanh()).abs() < 1e-6 && seen[20].abs() < 1e-6);
-/// # Ok::<(), cm_policy::Error>(())
+/// # Ok::<(), cm_learner::Error>(())
 /// ```
 pub struct Features<B: Backend> {
     soft: Option<Soft<B>>,
@@ -53,7 +96,8 @@ pub struct Features<B: Backend> {
 /// The soft features as linear maps.
 struct Soft<B: Backend> {
     state: [Var<B>; 2],
-    action: Var<B>,
+    /// None if actions are given once.
+    action: Option<Var<B>>,
     centres: usize,
 }
 
@@ -64,15 +108,10 @@ impl<B: Backend> Features<B> {
     /// Refuses settings outside their ranges.
     pub fn new(backend: &B, settings: FeatureSettings, dimensions: &Dimensions) -> Result<Self> {
         let (state, action) = (dimensions.state(), dimensions.action());
-        let FeatureSettings::Soft { centres, limit, width } = settings else {
+        let FeatureSettings::Soft { centres, limit, width, repeat_actions } = settings else {
             return Ok(Self { soft: None, state_columns: state, action_columns: action });
         };
-        let positive = |x: f32| x > 0.0 && x.is_finite();
-        if centres < 2 || !positive(limit) || !positive(width) {
-            let expected = "at least 2 centres, a positive limit and a positive width";
-            let found = format!("{settings:?}");
-            return Err(Error::Setting { setting: "features", expected, found });
-        }
+        settings.check()?;
         let centre = |k: usize| limit * (2.0 * k as f32 / (centres - 1) as f32 - 1.0);
         let shift = (0..centres).map(|k| centre(k) / width).collect::<Vec<_>>();
         let soft = Soft {
@@ -80,11 +119,12 @@ impl<B: Backend> Features<B> {
                 spread(backend, state, centres, 1.0 / width)?,
                 Var::new(backend, [1, state * centres], shift.repeat(state))?,
             ],
-            action: spread(backend, action, centres, 1.0)?,
+            action: repeat_actions.then(|| spread(backend, action, centres, 1.0)).transpose()?,
             centres,
         };
-        let soft = Some(soft);
-        Ok(Self { soft, state_columns: state * centres, action_columns: action * centres })
+        let copies = if repeat_actions { centres } else { 1 };
+        let (state_columns, action_columns) = (state * centres, action * copies);
+        Ok(Self { soft: Some(soft), state_columns, action_columns })
     }
 
     /// `[n, state]` to `[n, state_columns]`.
@@ -100,10 +140,9 @@ impl<B: Backend> Features<B> {
 
     /// `[n, action]` to `[n, action_columns]`.
     pub fn action(&self, action: &Var<B>) -> Result<Var<B>> {
-        match &self.soft {
-            Some(soft) => action.l2_normalize(LENGTH_EPSILON)?.matmul(&soft.action),
-            None => Ok(action.clone()),
-        }
+        let Some(soft) = &self.soft else { return Ok(action.clone()) };
+        let direction = action.l2_normalize(LENGTH_EPSILON)?;
+        soft.action.as_ref().map_or(Ok(direction.clone()), |spread| direction.matmul(spread))
     }
 
     /// State and action side by side, `[n, state_columns + action_columns]`.
@@ -153,7 +192,7 @@ mod tests {
     #[test]
     fn soft_features_are_what_they_say() {
         let backend = DfdxBackend::new(0);
-        let settings = FeatureSettings::Soft { centres: 3, limit: 2.0, width: 5.0 };
+        let settings = FeatureSettings::soft(3, 2.0, 5.0);
         let dimensions = Dimensions::new(2, 2, 1..2).unwrap();
         let features = Features::new(&backend, settings, &dimensions).unwrap();
         let state = Var::new(&backend, [1, 2], vec![1.0, -3.0]).unwrap();
@@ -170,6 +209,9 @@ mod tests {
         for (found, wanted) in seen.iter().zip([0.6, 0.6, 0.6, -0.8, -0.8, -0.8]) {
             assert!((found - wanted).abs() < 1e-6, "{seen:?}");
         }
+        let once = Features::new(&backend, settings.with_actions_once(), &dimensions).unwrap();
+        let direction = once.action(&action).unwrap().to_vec().unwrap();
+        assert!((direction[0] - 0.6).abs() < 1e-6 && (direction[1] + 0.8).abs() < 1e-6);
         let both = features.state_action(&state, &action).unwrap();
         assert_eq!(both.columns(), features.state_columns() + features.action_columns());
     }
@@ -178,7 +220,7 @@ mod tests {
     fn refuses_settings_outside_their_ranges() {
         let dimensions = Dimensions::new(2, 2, 0..2).unwrap();
         for (centres, limit, width) in [(1, 1.0, 1.0), (3, 0.0, 1.0), (3, 1.0, f32::NAN)] {
-            let settings = FeatureSettings::Soft { centres, limit, width };
+            let settings = FeatureSettings::soft(centres, limit, width);
             assert!(Features::new(&DfdxBackend::new(0), settings, &dimensions).is_err());
         }
     }

@@ -1,7 +1,7 @@
 //! Which stream of random numbers each use draws from; one place, so that no two uses of one step share numbers.
 //!
 //! ```
-//! assert!((0x100..0x1ff).contains(&cm_policy::streams::POLICY_SAMPLE));
+//! assert!((0x100..0x1ff).contains(&cm_learner::streams::POLICY_SAMPLE));
 //! ```
 
 /// The policy's action in the distance term.

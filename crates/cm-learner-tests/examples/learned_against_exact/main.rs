@@ -2,18 +2,17 @@
 //! come, draws learned against exact distances, and fails if CMD is not as close as it should be.
 //!
 //! ```sh
-//! cargo run --release -p cm-distill --example learned_against_exact -- --out figures
+//! cargo run --release -p cm-learner-tests --example learned_against_exact -- --out figures
 //! ```
 
 mod scatter;
-mod study;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
+use cm_learner_tests::study::{Budget, Method, Outcome, SMALL, studies};
 use indicatif::{ProgressBar, ProgressStyle};
-use study::{Budget, Method, Outcome, SMALL, studies};
 
 /// Learned distances against the exact successor distance of tabular processes.
 #[derive(Parser)]
@@ -60,7 +59,8 @@ fn run(arguments: &Arguments) -> Result<Vec<String>, Box<dyn std::error::Error>>
     for study in &studies {
         let outcome = |method: Method| {
             bar.set_message(format!("{method:?}, {}", study.name));
-            study.run(method, &budget, arguments.seed, |_| bar.inc(1))
+            let backend = cm_nn::DfdxBackend::new(arguments.seed);
+            study.run(&backend, method, &budget, arguments.seed, |_| bar.inc(1))
         };
         let outcomes = Method::ALL.iter().map(|&method| outcome(method));
         let outcomes = outcomes.collect::<Result<Vec<Outcome>, _>>()?;

@@ -5,26 +5,27 @@ use cm_distill::{Cmd1, Cmd1Settings, Cmd2, Cmd2Settings};
 use cm_envs::tabular::{
     ControlledProcess, Discount, Grid, GridRules, MarkovChain, Policy, Sampling, Start, Trajectory,
 };
-use cm_nn::{AdamSettings, DfdxBackend, HeadSettings, MlpSettings, QuasimetricSettings, Var};
-use cm_policy::{ActorSettings, Batch, Dimensions, Learner};
+use cm_learner::{Batch, BatchValues, Dimensions, Group, Learner, Transitions, Update};
+use cm_nn::{AdamSettings, Backend, HeadSettings, MlpSettings, QuasimetricSettings, Var};
+use cm_policy::ActorSettings;
 use cm_random::{Philox, below_u32, unit_f64};
 use rand_core::Rng;
 
-pub(crate) type B = DfdxBackend;
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// The stream that batches are drawn from.
 const BATCHES: u32 = 0x300;
 
 /// What the process does under its behaviour policy, and a discount. Learners see states only: the action is always the same.
-pub(crate) struct Study {
-    pub(crate) name: &'static str,
+pub struct Study {
+    /// What it is called.
+    pub name: &'static str,
     chain: MarkovChain,
     discount: Discount,
 }
 
 /// A stochastic chain, a slippery grid with a one-way door, a random process.
-pub(crate) fn studies() -> Result<Vec<Study>> {
+pub fn studies() -> Result<Vec<Study>> {
     // Forward with probability 0.6, back with 0.25, else stay; the ends reflect.
     let chain = MarkovChain::from_fn(12, |state| {
         let [back, ahead] = [state.saturating_sub(1), (state + 1).min(11)];
@@ -65,62 +66,74 @@ pub(crate) fn studies() -> Result<Vec<Study>> {
 
 /// How much data and training.
 #[derive(Clone, Copy)]
-pub(crate) struct Budget {
-    pub(crate) trajectories: usize,
-    pub(crate) batch: usize,
-    pub(crate) steps: usize,
+pub struct Budget {
+    /// Trajectories.
+    pub trajectories: usize,
+    /// Rows of a batch.
+    pub batch: usize,
+    /// Training steps.
+    pub steps: usize,
 }
 
 /// Enough for every criterion, in seconds.
-pub(crate) const SMALL: Budget = Budget { trajectories: 4000, batch: 128, steps: 1500 };
+pub const SMALL: Budget = Budget { trajectories: 4000, batch: 128, steps: 1500 };
 
 /// Which learner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Method {
+pub enum Method {
+    /// CMD-1.
     Cmd1,
+    /// CMD-2.
     Cmd2,
     /// Contrastive RL, with minus its critic for a distance.
     RawCritic,
 }
 
 impl Method {
-    pub(crate) const ALL: [Self; 3] = [Self::Cmd1, Self::Cmd2, Self::RawCritic];
+    /// Every one.
+    pub const ALL: [Self; 3] = [Self::Cmd1, Self::Cmd2, Self::RawCritic];
 }
 
 /// One pair of different states that occurs in the data.
-pub(crate) struct Point {
+pub struct Point {
     /// How often the pair is drawn, as a share of all pairs of different states.
-    pub(crate) share: f64,
-    pub(crate) exact: f64,
-    pub(crate) learned: f64,
+    pub share: f64,
+    /// The exact successor distance.
+    pub exact: f64,
+    /// The learned one.
+    pub learned: f64,
 }
 
 /// What a method learned of a study.
-pub(crate) struct Outcome {
-    pub(crate) points: Vec<Point>,
+pub struct Outcome {
+    /// Pairs of different states.
+    pub points: Vec<Point>,
     /// The largest `d(x, z) - d(x, y) - d(y, z)` over all triples of states.
-    pub(crate) worst_triangle: f64,
+    pub worst_triangle: f64,
 }
 
 impl Study {
     /// Trains `method` on trajectories of the process and compares what it learned with the truth.
-    pub(crate) fn run(
+    pub fn run<B: Backend>(
         &self,
+        backend: &B,
         method: Method,
         budget: &Budget,
         seed: u64,
         mut progress: impl FnMut(usize),
     ) -> Result<Outcome> {
         let data = Data::sample(self, budget, seed)?;
-        let backend = DfdxBackend::new(seed);
         let states = self.chain.states();
         let dimensions = Dimensions::new(states, 1, 0..states)?;
-        let learner = method.learner(&backend, seed, &dimensions)?;
+        let learner = method.learner(backend, &dimensions)?;
+        let batch = Batch::new(backend, budget.batch, &dimensions)?;
+        let mut captured = backend.capture(|| learner.step(&batch.load()?));
         for step in 0..budget.steps {
-            learner.step(&data.batch(&backend, step as u64, budget.batch)?)?;
+            data.write(&batch, step as u64, budget.batch)?;
+            captured.run()?;
             progress(step + 1);
         }
-        let learned = all_distances(&*learner, &backend, states)?;
+        let learned = all_distances(&*learner, backend, states)?;
         let exact = self.chain.successor_distances(self.discount)?;
         let shares = data.shares();
         let pairs = (0..states * states).map(|at| (at / states, at % states));
@@ -136,10 +149,9 @@ impl Study {
 }
 
 impl Method {
-    fn learner(
+    fn learner<B: Backend>(
         self,
         backend: &B,
-        seed: u64,
         dimensions: &Dimensions,
     ) -> Result<Box<dyn Learner<B>>> {
         // Encoders of one-hot inputs are tables of features; the policy is not looked at.
@@ -159,7 +171,7 @@ impl Method {
                 let actor = crl.actor;
                 let settings =
                     Cmd1Settings { quasimetric, adam, actor, ..Cmd1Settings::paper_text() };
-                Box::new(Cmd1::new(backend, seed, &settings, dimensions)?)
+                Box::new(Cmd1::new(backend, &settings, dimensions)?)
             }
             Self::Cmd2 => {
                 let settings = Cmd2Settings {
@@ -171,19 +183,19 @@ impl Method {
                     actor: crl.actor,
                     ..Cmd2Settings::paper_text()
                 };
-                Box::new(Cmd2::new(backend, seed, &settings, dimensions)?)
+                Box::new(Cmd2::new(backend, &settings, dimensions)?)
             }
-            Self::RawCritic => Box::new(RawCritic(Crl::new(backend, seed, &crl, dimensions)?)),
+            Self::RawCritic => Box::new(RawCritic(Crl::new(backend, &crl, dimensions)?)),
         })
     }
 }
 
 /// Contrastive RL whose distance is minus its critic, without the change of variables.
-struct RawCritic(Crl<B>);
+struct RawCritic<B: Backend>(Crl<B>);
 
-impl Learner<B> for RawCritic {
-    fn step(&self, batch: &Batch<B>) -> cm_nn::Result<cm_policy::Metrics<B>> {
-        self.0.step(batch)
+impl<B: Backend> Learner<B> for RawCritic<B> {
+    fn losses(&self, batch: &Transitions<B>, update: &mut Update<B>) -> cm_nn::Result<()> {
+        self.0.losses(batch, update)
     }
 
     fn act(&self, state: &Var<B>, goal: &Var<B>) -> cm_nn::Result<Var<B>> {
@@ -201,8 +213,12 @@ impl Learner<B> for RawCritic {
         critic.rows(&critic.phi(state, action)?, &critic.psi(goal)?)?.neg().map(Some)
     }
 
-    fn groups(&self) -> Vec<&cm_policy::Group<B>> {
+    fn groups(&self) -> Vec<&Group<B>> {
         self.0.groups()
+    }
+
+    fn dimensions(&self) -> &Dimensions {
+        self.0.dimensions()
     }
 }
 
@@ -234,7 +250,7 @@ impl Data {
     }
 
     /// Rows whose goal is a geometric number of steps ahead, 0 included as in Eq. 2.
-    fn batch(&self, backend: &B, step: u64, rows: usize) -> Result<Batch<B>> {
+    fn write<B: Backend>(&self, batch: &Batch<B>, step: u64, rows: usize) -> Result<()> {
         let mut stream = Philox::new(self.seed).stream(step, BATCHES);
         let [mut state, mut next_state, mut goal] = [Vec::new(), Vec::new(), Vec::new()];
         let mut ahead = Vec::new();
@@ -249,14 +265,20 @@ impl Data {
             goal.push(states[start + steps]);
             ahead.push(steps as f32);
         }
-        Ok(Batch {
-            state: one_hot(backend, &state, self.states)?,
-            action: Var::full(backend, [rows, 1], 0.0)?,
-            next_state: one_hot(backend, &next_state, self.states)?,
-            goal: one_hot(backend, &goal, self.states)?,
-            goal_action: Var::full(backend, [rows, 1], 0.0)?,
-            steps_to_goal: Var::new(backend, [rows, 1], ahead)?,
-        })
+        let [state, next_state, goal] =
+            [state, next_state, goal].map(|indices| one_hot(&indices, self.states));
+        let action = vec![0.0; rows];
+        Ok(batch.write(
+            0,
+            &BatchValues {
+                state: &state,
+                action: &action,
+                next_state: &next_state,
+                goal: &goal,
+                goal_action: &action,
+                steps_to_goal: &ahead,
+            },
+        )?)
     }
 
     /// How often each pair of different states is drawn, at `start * states + goal`; together 1.
@@ -279,20 +301,25 @@ impl Data {
     }
 }
 
-fn one_hot(backend: &B, indices: &[u32], size: usize) -> cm_nn::Result<Var<B>> {
+fn one_hot(indices: &[u32], size: usize) -> Vec<f32> {
     let mut values = vec![0.0; indices.len() * size];
     for (row, &index) in indices.iter().enumerate() {
         values[row * size + index as usize] = 1.0;
     }
-    Var::new(backend, [indices.len(), size], values)
+    values
 }
 
 /// Learned distances of all pairs of states, at `start * states + goal`.
-fn all_distances(learner: &dyn Learner<B>, backend: &B, states: usize) -> Result<Vec<f64>> {
+fn all_distances<B: Backend>(
+    learner: &dyn Learner<B>,
+    backend: &B,
+    states: usize,
+) -> Result<Vec<f64>> {
     let rows = (states * states) as u32;
     let start = (0..rows).map(|row| row / states as u32).collect::<Vec<_>>();
     let goal = (0..rows).map(|row| row % states as u32).collect::<Vec<_>>();
-    let [start, goal] = [start, goal].map(|indices| one_hot(backend, &indices, states));
+    let [start, goal] = [start, goal]
+        .map(|indices| Var::new(backend, [indices.len(), states], one_hot(&indices, states)));
     let action = Var::full(backend, [states * states, 1], 0.0)?;
     let distances = learner.distance(&start?, &action, &goal?, &action)?;
     let distances = distances.ok_or("the method learns no distance")?;
@@ -314,7 +341,7 @@ fn worst_triangle(distances: &[f64], states: usize) -> f64 {
 
 impl Outcome {
     /// What this outcome of CMD lacks; `raw` is that of the raw critic.
-    pub(crate) fn failures(&self, raw: &Self) -> Vec<String> {
+    pub fn failures(&self, raw: &Self) -> Vec<String> {
         let (rank, error) = (self.rank_correlation(), self.mean_error());
         let criteria = [
             (rank >= 0.95, format!("rank correlation {rank:.4} is below 0.95")),
@@ -337,7 +364,7 @@ impl Outcome {
     }
 
     /// Spearman's rank correlation of learned and exact distances.
-    pub(crate) fn rank_correlation(&self) -> f64 {
+    pub fn rank_correlation(&self) -> f64 {
         let ranks = |of: &dyn Fn(&Point) -> f64| {
             let values = self.points.iter().map(of).collect::<Vec<_>>();
             let mut order = (0..values.len()).collect::<Vec<_>>();
@@ -357,7 +384,7 @@ impl Outcome {
     }
 
     /// Mean absolute difference of learned and exact distances over the pairs as they are drawn from the data.
-    pub(crate) fn mean_error(&self) -> f64 {
+    pub fn mean_error(&self) -> f64 {
         let error = |point: &Point| point.share * (point.learned - point.exact).abs();
         self.points.iter().map(error).sum()
     }

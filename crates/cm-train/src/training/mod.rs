@@ -1,0 +1,102 @@
+//! The loop: sample, step, record, evaluate, checkpoint.
+
+mod cohort;
+mod report;
+mod run;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use cm_nn::Backend;
+
+use self::cohort::Cohort;
+pub use self::report::{Event, Report, Timings};
+use self::run::Run;
+use crate::{Error, Result, RunFolder, RunSettings, Task};
+
+/// One of several runs that are trained at once.
+#[derive(Clone, Copy, Debug)]
+pub struct Replica<'a> {
+    /// Its settings. Replicas have the same batch size, steps and method, and record, evaluate and
+    /// checkpoint at the same steps; seeds, data and goals may differ.
+    pub settings: &'a RunSettings,
+    /// Its data, and where its policy acts.
+    pub task: &'a Task,
+    /// Its folder.
+    pub folder: &'a RunFolder,
+}
+
+/// Trains every replica in its own folder until the steps are done or `stop` is set, at once on
+/// backends that `make` makes of their seeds. Each goes on from its folder's checkpoint if there is
+/// one, and ends with one.
+///
+/// A replica gives the numbers that it would give alone. One that fails (a loss or a weight that
+/// stops being finite, a disk that is full) is reported in its place and does not end the others.
+/// Replicas that were stopped at different steps are brought to the same step first. The outer
+/// error is about all of them: settings that do not belong together, or a device that fails.
+pub fn train_on<B: Backend>(
+    make: impl Fn(&[u64]) -> cm_nn::Result<B>,
+    replicas: &[Replica<'_>],
+    stop: &AtomicBool,
+    mut watch: impl FnMut(usize, Event),
+) -> Result<Vec<Result<Report>>> {
+    check_together(replicas)?;
+    let mut runs = replicas.iter().map(Run::open).collect::<Result<Vec<_>>>()?;
+    for (index, run) in runs.iter().enumerate() {
+        watch(index, Event::Started { step: run.step, steps: run.settings.steps });
+    }
+    while let Some((members, until)) = next_cohort(&runs) {
+        let seeds = members.iter().map(|&member| runs[member].settings.seed).collect::<Vec<_>>();
+        let backend = make(&seeds)?;
+        let mut cohort = Cohort::new(&backend, &mut runs, &members)?;
+        cohort.begin(&mut runs, stop, &mut watch)?;
+        cohort.advance(&mut runs, until, stop, &mut watch)?;
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    Ok(runs.into_iter().map(Run::report).collect())
+}
+
+/// The unfinished runs that are furthest behind, and the step at which others join them.
+fn next_cohort(runs: &[Run<'_>]) -> Option<(Vec<usize>, u64)> {
+    let unfinished = || runs.iter().enumerate().filter(|(_, run)| run.goes_on());
+    let least = unfinished().map(|(_, run)| run.step).min()?;
+    let members = unfinished().filter(|(_, run)| run.step == least).map(|(index, _)| index);
+    let others = unfinished().map(|(_, run)| run.step).filter(|&step| step > least);
+    let until = others.min().unwrap_or(runs[0].settings.steps);
+    Some((members.collect(), until))
+}
+
+/// Refuses replicas that cannot be one recorded step.
+fn check_together(replicas: &[Replica<'_>]) -> Result<()> {
+    let Some(first) = replicas.first() else {
+        let found = "none".to_owned();
+        return Err(Error::Setting { setting: "runs".into(), expected: "at least one", found });
+    };
+    for replica in replicas {
+        replica.settings.check()?;
+        let found = || format!("another one in {}", replica.folder.path().display());
+        if let Some(setting) = difference(first.settings, replica.settings) {
+            let expected = "the same in every run that is trained at once";
+            return Err(Error::Setting { setting, expected, found: found() });
+        }
+        if replica.task.dimensions != first.task.dimensions {
+            let expected = "data of the same widths in every run that is trained at once";
+            return Err(Error::Setting { setting: "task".into(), expected, found: found() });
+        }
+    }
+    Ok(())
+}
+
+/// Whether two runs can be trained at once, as far as their settings say.
+pub(crate) fn together(a: &RunSettings, b: &RunSettings) -> bool {
+    difference(a, b).is_none()
+}
+
+/// The first key that keeps two runs from being one recorded step.
+fn difference(a: &RunSettings, b: &RunSettings) -> Option<String> {
+    let RunSettings { seed, goals, evaluation, task, .. } = a.clone();
+    let same = RunSettings { seed, goals, evaluation, task, ..b.clone() };
+    let steps = || (a.steps != b.steps).then(|| "steps".to_owned());
+    a.difference(&same).or_else(steps)
+}
