@@ -260,7 +260,7 @@ fn gradients_of_extraction() -> cm_nn::Result<()> {
                     along += gradient.dot(&direction);
                     directions.push((parameter, direction));
                 }
-                let step = 2e-3;
+                let step = 5e-4;
                 let mut moved = [0.0; 2];
                 for (value, sign) in moved.iter_mut().zip([1.0, -1.0]) {
                     parameters.restore(0, &before)?;
