@@ -122,7 +122,10 @@ pub enum Error {
         /// The value given.
         found: f64,
     },
-    /// A file that cannot be read or written.
+    /// A file that could not be written.
+    #[error(transparent)]
+    Write(#[from] cm_files::Error),
+    /// A file that cannot be read.
     #[error("{}: {cause}", path.display())]
     File {
         /// The file.

@@ -4,7 +4,6 @@ pub mod ant_maze;
 mod env;
 mod error;
 pub mod mujoco;
-mod output;
 pub mod plot;
 pub mod point_maze;
 mod rollout;

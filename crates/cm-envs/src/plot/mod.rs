@@ -8,7 +8,6 @@ use plotters::prelude::*;
 use plotters::style::{FontStyle, register_font};
 
 use crate::Error;
-use crate::output::write_atomically;
 
 /// What drawing on a backend can end in.
 pub type Drawn<Backend> = Result<(), DrawingAreaErrorKind<<Backend as DrawingBackend>::ErrorType>>;
@@ -46,7 +45,7 @@ pub fn save(
             return Err(failed(format!("expected the extension png or svg, found {found}")));
         }
     };
-    write_atomically(path, &bytes)
+    Ok(cm_files::replace(path, bytes)?)
 }
 
 /// Eight colours that the colour-blind can tell apart (Okabe and Ito), for things that have no order.

@@ -9,7 +9,6 @@ use super::frame::{Frame, GOAL, WALL};
 use super::skeleton::legs;
 use crate::Error;
 use crate::ant_maze::{Maze, STATE};
-use crate::output::write_atomically;
 use crate::plot::Drawn;
 
 /// An episode seen from above, as an animated GIF: the ant with its legs, the way it came, and its goal.
@@ -50,7 +49,7 @@ impl Animation<'_> {
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let path = path.as_ref();
         let bytes = self.encode().map_err(|reason| Error::Picture { path: path.into(), reason })?;
-        write_atomically(path, &bytes)
+        Ok(cm_files::replace(path, bytes)?)
     }
 
     fn encode(&self) -> Result<Vec<u8>, String> {
