@@ -64,7 +64,7 @@ impl<B: Backend> BatchSource<B> for HostBatches<B> {
 
 impl Rows {
     fn new(settings: &RunSettings, task: &Task, step: u64) -> Result<Self> {
-        let sampler = Sampler::new(task.data.clone(), settings.goals.goals(), settings.seed)?;
+        let sampler = Sampler::new(task.data.clone(), settings.goals, settings.seed)?;
         let philox = Philox::new(settings.seed);
         let RunSettings { batch, observation_noise, stay_at_goal, .. } = *settings;
         let prefetcher = Prefetcher::with_finish(&sampler, batch, step, 1, move |step, batch| {
