@@ -337,8 +337,13 @@ fn draws_these_very_steps() {
 #[test]
 fn settings_files_hold_goals() {
     let plane = Goals { include_current: true, end: End::Clip, ..Goals::geometric(0.8) };
-    let text =
-        "gamma = 0.8\ninclude_current = true\nend = \"clip\"\nuniform_future = 0.0\nrandom = 0.0\n";
+    let text = "\
+gamma = 0.8
+include_current = true
+end = \"clip\"
+uniform_future = 0.0
+random = 0.0
+";
     assert_eq!(toml::to_string(&plane).unwrap(), text);
     assert_eq!(toml::from_str::<Goals>(text).unwrap(), plane);
     assert_eq!(toml::from_str::<Goals>("").unwrap(), Goals::geometric(0.99));

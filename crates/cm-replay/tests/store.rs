@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cm_replay::store::{StoreWriter, TrajectoryRows};
 use cm_replay::{
-    Batch, Dataset, Error, Goals, Matrix, Normalization, Prefetcher, Sampler, Summary,
+    Batch, Dataset, Error, Goals, Matrix, Normalization, Prefetcher, ReadOptions, Sampler, Summary,
 };
 use proptest::prelude::*;
 
@@ -43,6 +43,9 @@ proptest! {
         let mapped = Dataset::open(&path).unwrap();
         prop_assert!(mapped.observations().is_mapped());
         prop_assert_eq!(&mapped, &data);
+        let read = cm_replay::read(&path, &ReadOptions::default()).unwrap();
+        prop_assert!(read.observations().is_mapped() && read.actions().is_mapped());
+        prop_assert_eq!(&read, &data);
         let loaded = Dataset::load(&path).unwrap();
         prop_assert!(!loaded.observations().is_mapped());
         prop_assert_eq!(&loaded, &data);

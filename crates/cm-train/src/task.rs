@@ -54,7 +54,7 @@ fn yes() -> bool {
     true
 }
 
-/// A task made ready: its data in memory, its world built.
+/// A task made ready: its data read or mapped, its world built.
 #[derive(Clone, Debug)]
 pub struct Task {
     /// What is learned from, scaled.
@@ -120,7 +120,7 @@ impl TaskSettings {
         let dimensions = Dimensions::new(states, actions, self.goal_columns(states))?;
         let (scaling, data) = if scale {
             let scaling = Scaling::of(&data);
-            let data = scaling.apply(&data)?;
+            let data = scaling.apply(data)?;
             (scaling, data)
         } else {
             (Scaling::none(states, actions), data)
@@ -131,6 +131,6 @@ impl TaskSettings {
 
 fn point_maze_data(maze: &PointMaze, collection: &Collection) -> Result<Dataset> {
     let walks = collection.collect(maze)?;
-    let matrix = |rows: &[[f32; 2]]| Matrix::from_vec(rows.len(), 2, rows.as_flattened().to_vec());
-    Ok(Dataset::new(matrix(&walks.observations)?, matrix(&walks.actions)?, walks.ends)?)
+    let matrix = |rows: Vec<[f32; 2]>| Matrix::from_vec(rows.len(), 2, rows.into_flattened());
+    Ok(Dataset::new(matrix(walks.observations)?, matrix(walks.actions)?, walks.ends)?)
 }
