@@ -98,10 +98,7 @@ pub(crate) fn pairwise<E: cm_quasimetric::Float>(
     y: &[E],
     width: usize,
 ) -> Vec<E> {
-    let (x, y) = (rows(x, width), rows(y, width));
-    let mut distances = vec![E::default(); x.rows() * y.rows()];
-    head.pairwise(x, y, &mut distances).unwrap();
-    distances
+    head.pairwise_vec(rows(x, width), rows(y, width)).unwrap()
 }
 
 pub(crate) fn rowwise<E: cm_quasimetric::Float>(
@@ -110,10 +107,7 @@ pub(crate) fn rowwise<E: cm_quasimetric::Float>(
     y: &[E],
     width: usize,
 ) -> Vec<E> {
-    let (x, y) = (rows(x, width), rows(y, width));
-    let mut distances = vec![E::default(); x.rows()];
-    head.rowwise(x, y, &mut distances).unwrap();
-    distances
+    head.rowwise_vec(rows(x, width), rows(y, width)).unwrap()
 }
 
 pub(crate) fn rows<E: cm_quasimetric::Float>(data: &[E], width: usize) -> Rows<'_, E> {
