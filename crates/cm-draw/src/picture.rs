@@ -1,4 +1,4 @@
-//! Pictures as PNG or SVG, with a font of their own so that no library of the system is needed: what the figures of this workspace share.
+//! Pictures as PNG or SVG, with a font of their own.
 
 use std::path::Path;
 use std::sync::Once;
@@ -12,7 +12,9 @@ use crate::Error;
 /// What drawing on a backend can end in.
 pub type Drawn<Backend> = Result<(), DrawingAreaErrorKind<<Backend as DrawingBackend>::ErrorType>>;
 
-/// Draws a picture of `size` pixels and writes it, as the extension of `path` says. The two functions draw the same.
+/// Draws a picture of `size` pixels and writes it, as the extension of `path` says: png or svg.
+///
+/// The two functions draw the same, each on its own kind of picture.
 pub fn save(
     path: &Path,
     size: (u32, u32),
@@ -48,49 +50,10 @@ pub fn save(
     Ok(cm_files::replace(path, bytes)?)
 }
 
-/// Eight colours that the colour-blind can tell apart (Okabe and Ito), for things that have no order.
-pub const PALETTE: [RGBColor; 8] = [
-    RGBColor(0, 114, 178),
-    RGBColor(213, 94, 0),
-    RGBColor(0, 158, 115),
-    RGBColor(204, 121, 167),
-    RGBColor(230, 159, 0),
-    RGBColor(86, 180, 233),
-    RGBColor(120, 120, 120),
-    RGBColor(150, 110, 0),
-];
-
-/// A colour for a number from 0 to 1: readable by the colour-blind and in print, darker for less.
-pub fn colour(fraction: f64) -> RGBColor {
-    ViridisRGB.get_color(fraction.clamp(0.0, 1.0) as f32)
-}
-
-/// Black or white, whichever stands out on `colour`.
-pub fn contrasting(colour: RGBColor) -> RGBColor {
-    let RGBColor(red, green, blue) = colour;
-    let luminance = 0.299 * f64::from(red) + 0.587 * f64::from(green) + 0.114 * f64::from(blue);
-    if luminance > 128.0 { BLACK } else { WHITE }
-}
-
-/// Steps of 1, 2 or 5 times a power of ten from 0 to `largest`, about five of them.
-pub fn ticks(largest: f64) -> Vec<f64> {
-    let rough = largest / 5.0;
-    let power = 10_f64.powf(rough.log10().floor());
-    let step = [1.0, 2.0, 5.0, 10.0]
-        .into_iter()
-        .map(|factor| factor * power)
-        .find(|&step| step >= rough)
-        .unwrap_or(rough);
-    (0..)
-        .map(|index| f64::from(index) * step)
-        .take_while(|&tick| tick <= largest * (1.0 + 1e-9))
-        .collect()
-}
-
 fn register_labels() {
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(|| {
-        let font = include_bytes!("../../assets/labels.ttf");
+        let font = include_bytes!("../assets/labels.ttf");
         // The font is part of the program, and a test draws with it.
         let _ = register_font("sans-serif", FontStyle::Normal, font);
     });
@@ -105,4 +68,42 @@ fn encode_png((width, height): (u32, u32), pixels: &[u8]) -> Result<Vec<u8>, png
     writer.write_image_data(pixels)?;
     writer.finish()?;
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn draw<DB: DrawingBackend>(area: &DrawingArea<DB, Shift>) -> Drawn<DB> {
+        area.fill(&WHITE)?;
+        area.draw(&Text::new("two words", (5, 5), ("sans-serif", 20)))?;
+        area.draw(&Rectangle::new([(40, 40), (59, 49)], RED.filled()))
+    }
+
+    #[test]
+    fn the_extension_says_which_kind_of_picture() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.png");
+        save(&path, (60, 50), draw, draw).unwrap();
+        let file = std::io::BufReader::new(std::fs::File::open(&path).unwrap());
+        let mut reader = png::Decoder::new(file).read_info().unwrap();
+        let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+        let info = reader.next_frame(&mut pixels).unwrap();
+        assert_eq!((info.width, info.height), (60, 50));
+        let pixel = |x: usize, y: usize| &pixels[3 * (60 * y + x)..][..3];
+        assert_eq!((pixel(0, 49), pixel(45, 45)), (&[255; 3][..], &[255, 0, 0][..]));
+        // The font is part of the program: something dark is where the words are.
+        assert!((5..60).any(|x| (5..25).any(|y| pixel(x, y)[0] < 100)));
+
+        let path = folder.path().join("a.svg");
+        save(&path, (60, 50), draw, draw).unwrap();
+        assert!(std::fs::read_to_string(&path).unwrap().contains("two words"));
+
+        for (name, found) in [("a.gif", "gif"), ("a", "none")] {
+            let path = folder.path().join(name);
+            let message = save(&path, (60, 50), draw, draw).unwrap_err().to_string();
+            assert!(message.contains(name) && message.contains("png or svg"), "{message}");
+            assert!(message.ends_with(&format!("found {found}")), "{message}");
+        }
+    }
 }

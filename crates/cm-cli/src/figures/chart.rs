@@ -2,13 +2,10 @@
 
 use std::path::Path;
 
-use cm_envs::Error;
-use cm_envs::plot::{Drawn, PALETTE, save};
+use cm_draw::{Drawn, Error, PALETTE, label, save, text, ticks};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
-
-use super::{label, text, ticks};
 
 /// A curve.
 pub(crate) struct Curve {

@@ -2,14 +2,13 @@
 
 use std::path::Path as FilePath;
 
-use cm_envs::Error;
-use cm_envs::plot::{Drawn, PALETTE, save};
+use cm_draw::{Drawn, Error, PALETTE, save, text};
 use cm_envs::point_maze::{Path, PointMaze};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
-use super::{Frame, text};
+use super::Frame;
 
 /// The paths of a world.
 pub(crate) struct DataFigure<'a>(pub(crate) &'a PointMaze);

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
+use cm_draw::{Drawn, colour};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
 use super::frame::Frame;
 use crate::Error;
 use crate::ant_maze::{Maze, SCALE};
-use crate::plot::{self, Drawn, colour};
 
 /// How often each spot of a maze was visited, in squares of half a unit.
 ///
@@ -69,12 +69,12 @@ impl Coverage {
     /// Draws the squares, lighter for more visits on a logarithmic scale, as PNG or SVG, as the extension says.
     pub fn save(&self, path: impl AsRef<Path>, title: &str) -> Result<(), Error> {
         let size = self.frame().size();
-        plot::save(
+        Ok(cm_draw::save(
             path.as_ref(),
             size,
             |area| self.draw(area, title),
             |area| self.draw(area, title),
-        )
+        )?)
     }
 
     fn frame(&self) -> Frame {

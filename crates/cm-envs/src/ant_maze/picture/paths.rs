@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
+use cm_draw::{Drawn, colour};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
 use super::frame::Frame;
 use crate::ant_maze::Maze;
-use crate::plot::{self, Drawn, colour};
 use crate::{Error, Outcome};
 
 /// The paths of episodes through a maze, each in a colour of its own, with their goals as discs and their starts as rings.
@@ -36,7 +36,8 @@ impl Paths<'_> {
     /// Writes the picture as PNG or SVG, as the extension says. A file already there is replaced at once or not at all.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let frame = self.frame();
-        plot::save(path.as_ref(), frame.size(), |area| self.draw(area), |area| self.draw(area))
+        let size = frame.size();
+        Ok(cm_draw::save(path.as_ref(), size, |area| self.draw(area), |area| self.draw(area))?)
     }
 
     fn frame(&self) -> Frame {
