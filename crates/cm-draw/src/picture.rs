@@ -12,15 +12,14 @@ use crate::Error;
 /// What drawing on a backend can end in.
 pub type Drawn<Backend> = Result<(), DrawingAreaErrorKind<<Backend as DrawingBackend>::ErrorType>>;
 
+/// Something that can be drawn on any kind of picture.
+pub trait Drawing {
+    /// Draws all of it.
+    fn draw<DB: DrawingBackend>(&self, area: &DrawingArea<DB, Shift>) -> Drawn<DB>;
+}
+
 /// Draws a picture of `size` pixels and writes it, as the extension of `path` says: png or svg.
-///
-/// The two functions draw the same, each on its own kind of picture.
-pub fn save(
-    path: &Path,
-    size: (u32, u32),
-    draw_png: impl FnOnce(&DrawingArea<BitMapBackend<'_>, Shift>) -> Drawn<BitMapBackend<'static>>,
-    draw_svg: impl FnOnce(&DrawingArea<SVGBackend<'_>, Shift>) -> Drawn<SVGBackend<'static>>,
-) -> Result<(), Error> {
+pub fn save(path: &Path, size: (u32, u32), drawing: &impl Drawing) -> Result<(), Error> {
     let failed = |reason: String| Error::Picture { path: path.into(), reason };
     register_labels();
     let bytes = match path.extension().and_then(|extension| extension.to_str()) {
@@ -28,7 +27,7 @@ pub fn save(
             let mut pixels = vec![0; size.0 as usize * size.1 as usize * 3];
             {
                 let area = BitMapBackend::with_buffer(&mut pixels, size).into_drawing_area();
-                draw_png(&area).map_err(|error| failed(error.to_string()))?;
+                drawing.draw(&area).map_err(|error| failed(error.to_string()))?;
                 area.present().map_err(|error| failed(error.to_string()))?;
             }
             encode_png(size, &pixels).map_err(|error| failed(error.to_string()))?
@@ -37,7 +36,7 @@ pub fn save(
             let mut text = String::new();
             {
                 let area = SVGBackend::with_string(&mut text, size).into_drawing_area();
-                draw_svg(&area).map_err(|error| failed(error.to_string()))?;
+                drawing.draw(&area).map_err(|error| failed(error.to_string()))?;
                 area.present().map_err(|error| failed(error.to_string()))?;
             }
             text.into_bytes()
@@ -74,17 +73,21 @@ fn encode_png((width, height): (u32, u32), pixels: &[u8]) -> Result<Vec<u8>, png
 mod tests {
     use super::*;
 
-    fn draw<DB: DrawingBackend>(area: &DrawingArea<DB, Shift>) -> Drawn<DB> {
-        area.fill(&WHITE)?;
-        area.draw(&Text::new("two words", (5, 5), ("sans-serif", 20)))?;
-        area.draw(&Rectangle::new([(40, 40), (59, 49)], RED.filled()))
+    struct Words;
+
+    impl Drawing for Words {
+        fn draw<DB: DrawingBackend>(&self, area: &DrawingArea<DB, Shift>) -> Drawn<DB> {
+            area.fill(&WHITE)?;
+            area.draw(&Text::new("two words", (5, 5), ("sans-serif", 20)))?;
+            area.draw(&Rectangle::new([(40, 40), (59, 49)], RED.filled()))
+        }
     }
 
     #[test]
     fn the_extension_says_which_kind_of_picture() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.png");
-        save(&path, (60, 50), draw, draw).unwrap();
+        save(&path, (60, 50), &Words).unwrap();
         let file = std::io::BufReader::new(std::fs::File::open(&path).unwrap());
         let mut reader = png::Decoder::new(file).read_info().unwrap();
         let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
@@ -96,12 +99,12 @@ mod tests {
         assert!((5..60).any(|x| (5..25).any(|y| pixel(x, y)[0] < 100)));
 
         let path = folder.path().join("a.svg");
-        save(&path, (60, 50), draw, draw).unwrap();
+        save(&path, (60, 50), &Words).unwrap();
         assert!(std::fs::read_to_string(&path).unwrap().contains("two words"));
 
         for (name, found) in [("a.gif", "gif"), ("a", "none")] {
             let path = folder.path().join(name);
-            let message = save(&path, (60, 50), draw, draw).unwrap_err().to_string();
+            let message = save(&path, (60, 50), &Words).unwrap_err().to_string();
             assert!(message.contains(name) && message.contains("png or svg"), "{message}");
             assert!(message.ends_with(&format!("found {found}")), "{message}");
         }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use cm_draw::{Drawn, Error, colour, colour_scale, save, star, text};
+use cm_draw::{Drawing, Drawn, Error, colour, colour_scale, save, star, text};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
@@ -38,15 +38,18 @@ impl Map<'_> {
         let right = if self.values.is_some() { 120 } else { 24 };
         let size = (LEFT + frame.width().max(320) + right, TOP + frame.height() + BOTTOM);
         let size = (size.0 as u32, size.1 as u32);
-        save(file, size, |area| self.draw(area, frame), |area| self.draw(area, frame))
+        save(file, size, self)
     }
 
     fn frame(&self) -> Frame {
         let all = self.places.iter().chain(self.goals).chain(self.paths.iter().flatten());
         Frame::around(all, (LEFT, TOP), SIZE)
     }
+}
 
-    fn draw<DB: DrawingBackend>(&self, area: &DrawingArea<DB, Shift>, frame: Frame) -> Drawn<DB> {
+impl Drawing for Map<'_> {
+    fn draw<DB: DrawingBackend>(&self, area: &DrawingArea<DB, Shift>) -> Drawn<DB> {
+        let frame = self.frame();
         area.fill(&WHITE)?;
         area.draw(&Text::new(self.title, (LEFT, 14), text(18, HPos::Left, VPos::Top)))?;
         frame.draw_axes(area)?;
@@ -84,7 +87,9 @@ impl Map<'_> {
         }
         self.draw_legend(area, frame)
     }
+}
 
+impl Map<'_> {
     fn range(&self) -> (f32, f32) {
         let finite =
             || self.values.into_iter().flatten().copied().filter(|value| value.is_finite());

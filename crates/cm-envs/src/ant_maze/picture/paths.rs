@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use cm_draw::{Drawn, colour};
+use cm_draw::{Drawing, Drawn, colour};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
@@ -35,15 +35,15 @@ pub struct Paths<'a> {
 impl Paths<'_> {
     /// Writes the picture as PNG or SVG, as the extension says. A file already there is replaced at once or not at all.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
-        let frame = self.frame();
-        let size = frame.size();
-        Ok(cm_draw::save(path.as_ref(), size, |area| self.draw(area), |area| self.draw(area))?)
+        Ok(cm_draw::save(path.as_ref(), self.frame().size(), self)?)
     }
 
     fn frame(&self) -> Frame {
         Frame::new(self.maze, 800, 40)
     }
+}
 
+impl Drawing for Paths<'_> {
     fn draw<Backend: DrawingBackend>(&self, area: &DrawingArea<Backend, Shift>) -> Drawn<Backend> {
         let frame = self.frame();
         area.fill(&WHITE)?;

@@ -5,7 +5,7 @@ mod legend;
 
 use std::path::Path;
 
-use cm_draw::{COLOUR_SCALE_WIDTH, Drawn, star};
+use cm_draw::{COLOUR_SCALE_WIDTH, Drawing, Drawn, star};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
@@ -66,7 +66,7 @@ impl HeatMap<'_> {
         self.check()?;
         let height = TOP + self.height() + BOTTOM + self.legend_rows() * LEGEND_ROW;
         let size = (self.picture_width() as u32, height as u32);
-        Ok(cm_draw::save(path.as_ref(), size, |area| self.draw(area), |area| self.draw(area))?)
+        Ok(cm_draw::save(path.as_ref(), size, self)?)
     }
 
     fn check(&self) -> Result<(), Error> {
@@ -110,7 +110,9 @@ impl HeatMap<'_> {
         let largest = finite.fold(0.0, f64::max);
         if largest > 0.0 { largest } else { 1.0 }
     }
+}
 
+impl Drawing for HeatMap<'_> {
     fn draw<Backend: DrawingBackend>(&self, area: &DrawingArea<Backend, Shift>) -> Drawn<Backend> {
         area.fill(&WHITE)?;
         area.draw(&Text::new(self.title, (LEFT, 18), ("sans-serif", 22)))?;
