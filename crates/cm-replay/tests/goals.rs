@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use cm_random::Philox;
+use cm_random::{Philox, unit_f64};
 use cm_replay::{Batch, BatchMut, Dataset, End, Error, Goals, Matrix, Sampler, TruncatedGeometric};
 use proptest::prelude::*;
-use rand_distr::Distribution;
+use rand_core::Rng;
 
 /// How many standard deviations Pearson's statistic of `counts` lies above what `probabilities` make it (Wilson and Hilferty's
 /// normal approximation). Categories expected less than five times are joined.
@@ -61,7 +61,8 @@ fn truncated_geometric_draws_have_their_probabilities() {
                 let mut stream = Philox::new(seed).stream(0, 0);
                 let mut counts = vec![0.0; horizon as usize];
                 for _ in 0..20_000 {
-                    counts[offsets.sample(&mut stream) as usize - 1] += 1.0;
+                    let offset = offsets.offset_at(unit_f64(stream.next_u64()));
+                    counts[offset as usize - 1] += 1.0;
                 }
                 surprise(&counts, &exact)
             })

@@ -191,7 +191,6 @@ fn summary_and_normalization_are_the_textbook_numbers() {
     assert!((column.deviation - 8.25_f32.sqrt()).abs() < 1e-6);
     assert!(summary.to_string().contains("3 trajectories, 100000 steps, 99997 transitions"));
 
-    let mut row = [10_009.0];
-    Normalization::of(&matrix).apply(&mut row);
-    assert!((row[0] - 4.5 / 8.25_f32.sqrt()).abs() < 1e-6);
+    let Normalization { mean, deviation } = Normalization::of(&matrix);
+    assert_eq!((mean[0], deviation[0]), (column.mean, column.deviation));
 }
