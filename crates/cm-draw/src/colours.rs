@@ -2,7 +2,7 @@
 
 use plotters::prelude::*;
 
-/// Eight colours that the colour-blind can tell apart (Okabe and Ito), for things that have no order.
+/// Eight colours that the colour-blind can tell apart (Okabe and Ito), for things without order.
 pub const PALETTE: [RGBColor; 8] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),

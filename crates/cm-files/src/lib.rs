@@ -26,8 +26,8 @@ pub fn replace(path: impl AsRef<Path>, content: impl AsRef<[u8]>) -> Result<(), 
 
 /// Replaces the file at `path` by the one that `write` makes at the path it is given.
 ///
-/// A partial file of an earlier attempt may lie there; `write` must overwrite it, as [`File::create`]
-/// does. If `write` fails or panics, what it wrote is removed.
+/// A partial file of an earlier attempt may lie there; `write` must overwrite it, as
+/// [`File::create`] does. If `write` fails or panics, what it wrote is removed.
 ///
 /// ```
 /// # let folder = tempfile::tempdir().unwrap();

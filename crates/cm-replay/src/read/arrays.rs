@@ -116,7 +116,8 @@ fn jumps(observations: &Matrix, limit: f32) -> Result<Vec<usize>> {
     Ok((1..observations.rows()).filter(far).collect())
 }
 
-/// The most bytes that `stored` bytes of deflate can become: each of its bits stands for at most 129 bytes.
+/// The most bytes that `stored` bytes of deflate can become: each of its bits stands for at most
+/// 129 bytes.
 #[cfg(any(feature = "hdf5", feature = "npz"))]
 pub(super) fn largest_inflated(stored: u64) -> u64 {
     stored.saturating_mul(1032).saturating_add(1032)

@@ -82,8 +82,8 @@ impl Default for CsvColumns {
 /// Reads the file at `path`, by the format its extension names.
 ///
 /// A `.cmdata` file is checked whole, checksums included, but stays mapped: nothing is copied, and
-/// the file must not be changed while it is in use (see [`Dataset::open`]). Every other file is read
-/// into memory. A format whose feature is switched off is an error that names the feature.
+/// the file must not be changed while it is in use (see [`Dataset::open`]). Every other file is
+/// read into memory. A format whose feature is switched off is an error that names the feature.
 ///
 /// ```
 /// use cm_replay::{ReadOptions, read};
