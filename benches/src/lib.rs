@@ -12,19 +12,18 @@ pub mod steps;
 
 pub use ratio::{best_of, compare};
 
+use cm_random::{Philox, unit_f32};
+use rand_core::Rng;
+
+/// The stream of [`numbers`].
+const NUMBERS: u32 = 0x300;
+
 /// `length` numbers in [-1, 1), the same at every run.
 ///
 /// ```
 /// assert_eq!(cm_benches::numbers(1, 3), cm_benches::numbers(1, 3));
 /// ```
 pub fn numbers(seed: u64, length: usize) -> Vec<f32> {
-    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    (0..length)
-        .map(|_| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            (state >> 40) as f32 / (1_u64 << 23) as f32 - 1.0
-        })
-        .collect()
+    let mut stream = Philox::new(seed).stream(0, NUMBERS);
+    (0..length).map(|_| 2.0 * unit_f32(stream.next_u32()) - 1.0).collect()
 }

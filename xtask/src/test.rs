@@ -15,29 +15,72 @@ pub(crate) struct Arguments {
 
 struct Check {
     name: &'static str,
-    arguments: &'static [&'static str],
+    /// Each of these, as arguments of cargo.
+    commands: &'static [&'static [&'static str]],
     environment: &'static [(&'static str, &'static str)],
 }
 
-const CHECKS: [Check; 4] = [
-    Check { name: "format", arguments: &["fmt", "--all", "--check"], environment: &[] },
+const CHECKS: [Check; 5] = [
+    Check { name: "format", commands: &[&["fmt", "--all", "--check"]], environment: &[] },
     Check {
         name: "clippy",
-        arguments: &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"],
+        commands: &[&[
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--locked",
+            "--",
+            "-D",
+            "warnings",
+        ]],
         environment: &[],
     },
+    Check { name: "features", commands: &FEATURES, environment: &[] },
     Check {
         name: "documentation",
-        arguments: &["doc", "--workspace", "--no-deps", "--locked"],
+        commands: &[&["doc", "--workspace", "--no-deps", "--locked"]],
         environment: &[("RUSTDOCFLAGS", "-D warnings")],
     },
     // Unit, integration and documentation tests, and every example built. Property tests draw the
     // same cases every time here; a plain `cargo test` draws others, and finds what these miss.
     Check {
         name: "tests",
-        arguments: &["test", "--workspace", "--locked"],
+        commands: &[&["test", "--workspace", "--locked"]],
         environment: &[("PROPTEST_RNG_SEED", "0")],
     },
+];
+
+/// `cargo clippy` of one crate with these features and no others.
+macro_rules! with_features {
+    ($package:literal, $features:literal) => {
+        &[
+            "clippy",
+            "--locked",
+            "--package",
+            $package,
+            "--no-default-features",
+            "--features",
+            $features,
+            "--",
+            "-D",
+            "warnings",
+        ]
+    };
+}
+
+/// The combinations of features that somebody may want; all together are what the others check.
+const FEATURES: [&[&str]; 11] = [
+    with_features!("cm-quasimetric", ""),
+    with_features!("cm-replay", ""),
+    with_features!("cm-replay", "hdf5"),
+    with_features!("cm-replay", "npz"),
+    with_features!("cm-replay", "csv"),
+    &["test", "--locked", "--package", "cm-replay", "--no-default-features", "--test", "features"],
+    with_features!("cm-envs", ""),
+    with_features!("cm-envs", "tabular"),
+    with_features!("cm-envs", "tabular,pictures"),
+    with_features!("cm-envs", "mujoco"),
+    with_features!("cm-envs", "mujoco,pictures"),
 ];
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
@@ -46,18 +89,20 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         .iter()
         .filter(|check| arguments.only.as_deref().is_none_or(|only| only == check.name));
     for check in selected {
-        println!("==> {}: cargo {}", check.name, check.arguments.join(" "));
         let start = Instant::now();
-        // What the caller has set holds.
-        let environment =
-            check.environment.iter().filter(|(name, _)| std::env::var_os(name).is_none()).copied();
-        let status = Command::new(&cargo)
-            .args(check.arguments)
-            .envs(environment)
-            .status()
-            .with_context(|| format!("could not start cargo for the check `{}`", check.name))?;
-        if !status.success() {
-            bail!("the check `{}` failed: cargo {}", check.name, check.arguments.join(" "));
+        for command in check.commands {
+            let line = command.join(" ");
+            println!("==> {}: cargo {line}", check.name);
+            // What the caller has set holds.
+            let environment = check.environment.iter().copied();
+            let environment = environment.filter(|(name, _)| std::env::var_os(name).is_none());
+            let status =
+                Command::new(&cargo).args(*command).envs(environment).status().with_context(
+                    || format!("could not start cargo for the check `{}`", check.name),
+                )?;
+            if !status.success() {
+                bail!("the check `{}` failed: cargo {line}", check.name);
+            }
         }
         println!("    {} passed in {:.1} s", check.name, start.elapsed().as_secs_f64());
     }

@@ -54,12 +54,12 @@ impl ConfigArguments {
             }
             None => Table::new(),
         };
-        let mut table = self.preset(&given)?;
+        let preset = self.preset(&given)?;
         let named = |error: anyhow::Error| match &self.config {
             Some(path) => error.context(path.display().to_string()),
             None => error,
         };
-        merge(&mut table, given);
+        let mut table = merge(&preset, given, &|table| parse(&table).is_ok());
         // The file is checked by itself first, so that errors tell it from the flags.
         read(&table).map_err(named)?;
         self.override_with_flags(&mut table)?;
@@ -148,16 +148,32 @@ impl ConfigArguments {
     }
 }
 
-/// Lays `over` over `table`, key by key. A table with the one key that names a choice replaces another choice.
-fn merge(table: &mut Table, over: Table) {
-    for (key, value) in over {
-        match (table.get_mut(&key), value) {
-            (Some(Value::Table(below)), Value::Table(above)) => merge(below, above),
-            (_, value) => {
-                table.insert(key, value);
-            }
-        }
+/// `over` laid over `preset`, key by key.
+///
+/// A setting that is one of several choices is a table with one key, the choice. Where `preset` and
+/// `over` have one key each and not the same, `over` replaces a choice by another, unless the two
+/// together are `accepted` in the preset's place: then they are two settings of one table.
+fn merge(preset: &Table, over: Table, accepted: &dyn Fn(Table) -> bool) -> Table {
+    let mut merged = preset.clone();
+    if preset.len() == 1 && over.len() == 1 && preset.keys().ne(over.keys()) {
+        merged.extend(over.clone());
+        return if accepted(merged.clone()) { merged } else { over };
     }
+    for (key, value) in over {
+        let value = match (preset.get(&key), value) {
+            (Some(Value::Table(below)), Value::Table(above)) => {
+                let inner = |table: Table| {
+                    let mut outer = preset.clone();
+                    outer.insert(key.clone(), Value::Table(table));
+                    accepted(outer)
+                };
+                Value::Table(merge(below, above, &inner))
+            }
+            (_, value) => value,
+        };
+        merged.insert(key, value);
+    }
+    merged
 }
 
 /// Sets what a dotted key names. Every key but the last must exist, so that a misspelt one is noticed.
@@ -189,14 +205,19 @@ fn parse_value(text: &str) -> Value {
 }
 
 fn read(table: &Table) -> anyhow::Result<RunSettings> {
-    let settings = RunSettings::from_toml(&toml::to_string(table)?)?;
+    let settings = parse(table)?;
     settings.check()?;
     Ok(settings)
+}
+
+fn parse(table: &Table) -> anyhow::Result<RunSettings> {
+    Ok(RunSettings::from_toml(&toml::to_string(table)?)?)
 }
 
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use cm_train::MethodSettings;
 
     use super::*;
 
@@ -240,6 +261,49 @@ mod tests {
                 assert_eq!(read_back(&printed), printed);
             }
         }
+    }
+
+    #[test]
+    fn every_preset_of_the_ant_maze_can_be_read_back() {
+        for method in Method::ALL {
+            let whole = RunSettings::ant_maze(method, "antmaze-umaze-v2", "umaze.cmdata".into());
+            assert_eq!(read_back(&whole), whole);
+            let small = RunSettings { method: MethodSettings::ant_maze_small(method), ..whole };
+            assert_eq!(read_back(&small), small);
+        }
+    }
+
+    /// Every choice of a setting over every other.
+    #[test]
+    fn a_choice_in_the_file_replaces_the_preset_s() {
+        let heads =
+            ["\"max\"", "{ mrn = { components = 2 } }", "{ iqe = { groups = 8 } }"].map(|head| {
+                let folder = tempfile::tempdir().unwrap();
+                let file = folder.path().join("settings.toml");
+                let text = format!(
+                    "[task.point-maze]\n[method.qrl.quasimetric]\nfeatures = 64\nhead = {head}\n"
+                );
+                std::fs::write(&file, text).unwrap();
+                settings(&["--config", file.to_str().unwrap()]).unwrap()
+            });
+        for found in &heads {
+            assert_eq!(read_back(found), *found);
+        }
+        let [max, mrn, iqe] = heads.map(|settings| settings.to_toml());
+        assert!(max.contains("head = \"max\""), "{max}");
+        assert!(mrn.contains("quasimetric.head.mrn]") && !mrn.contains("iqe"), "{mrn}");
+        assert!(iqe.contains("quasimetric.head.iqe]") && !iqe.contains("mrn"), "{iqe}");
+    }
+
+    #[test]
+    fn tables_of_one_key_are_joined_if_both_keys_belong_there() {
+        let table = |text: &str| toml::from_str::<Table>(text).unwrap();
+        let preset = table("x = 1\n[inner]\na = 1");
+        let over = || table("[inner]\nb = 2");
+        let both = merge(&preset, over(), &|whole| whole["x"].as_integer() == Some(1));
+        assert_eq!(both, table("x = 1\n[inner]\na = 1\nb = 2"));
+        let one = |whole: Table| whole["inner"].as_table().is_some_and(|inner| inner.len() == 1);
+        assert_eq!(merge(&preset, over(), &one), table("x = 1\n[inner]\nb = 2"));
     }
 
     #[test]

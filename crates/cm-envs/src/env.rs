@@ -50,4 +50,9 @@ pub trait Env: Sync {
 
     /// Where the agent is in the plane, for pictures.
     fn position(&self, episode: &Self::Episode) -> [f32; 2];
+
+    /// Every state, where states are finitely many places of the plane.
+    fn places(&self) -> Option<&[[f32; 2]]> {
+        None
+    }
 }

@@ -122,7 +122,11 @@ pub enum Error {
         /// The value given.
         found: f64,
     },
-    /// A file that cannot be read or written.
+    /// A file that could not be written.
+    #[cfg(any(feature = "tabular", feature = "pictures"))]
+    #[error(transparent)]
+    Write(#[from] cm_files::Error),
+    /// A file that cannot be read.
     #[error("{}: {cause}", path.display())]
     File {
         /// The file.
@@ -184,14 +188,10 @@ pub enum Error {
         /// What it said.
         reason: String,
     },
-    /// A picture that cannot be drawn.
-    #[error("{}: {reason}", path.display())]
-    Picture {
-        /// The file it was for.
-        path: PathBuf,
-        /// What was expected and what was found.
-        reason: String,
-    },
+    /// A picture that cannot be drawn or written.
+    #[cfg(feature = "pictures")]
+    #[error(transparent)]
+    Picture(#[from] cm_draw::Error),
 }
 
 /// `Ok` when `found` names one of `limit` things.
@@ -204,6 +204,7 @@ pub(crate) fn check_index(
 }
 
 /// `Ok` when `found` is a number in `[0, 1]`.
+#[cfg(feature = "tabular")]
 pub(crate) fn check_probability(what: impl FnOnce() -> String, found: f64) -> Result<(), Error> {
     if (0.0..=1.0).contains(&found) {
         Ok(())

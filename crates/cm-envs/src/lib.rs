@@ -1,13 +1,14 @@
 #![doc = include_str!("../README.md")]
 
+#[cfg(feature = "mujoco")]
 pub mod ant_maze;
 mod env;
 mod error;
+#[cfg(feature = "mujoco")]
 pub mod mujoco;
-mod output;
-pub mod plot;
 pub mod point_maze;
 mod rollout;
+#[cfg(feature = "tabular")]
 pub mod tabular;
 
 pub use env::Env;

@@ -92,7 +92,10 @@ pub enum Error {
     /// Bytes are not a safetensors file of the kind this crate reads.
     #[error("safetensors: {0}")]
     Safetensors(String),
-    /// A file could not be read or written.
+    /// A file could not be written.
+    #[error(transparent)]
+    Write(#[from] cm_files::Error),
+    /// A file could not be read.
     #[error("{}: {cause}", path.display())]
     File {
         /// The file.

@@ -61,6 +61,7 @@ pub enum Error {
         expected: (usize, usize),
     },
     /// dfdx could not allocate or record.
+    #[cfg(feature = "dfdx")]
     #[error("dfdx: {0}")]
     Dfdx(String),
 }

@@ -7,10 +7,17 @@ use std::thread::LocalKey;
 
 use pulp::Simd;
 
-/// An element type of the kernels: `f32` or `f64`.
+/// An element type: `f32` or `f64`.
 ///
 /// The trait is sealed; it exists so that every kernel is written once for both.
-pub trait Float:
+pub trait Float: Kernel {}
+
+impl Float for f32 {}
+impl Float for f64 {}
+
+/// What the kernels need of an element type. Public only as the supertrait that seals [`Float`].
+#[doc(hidden)]
+pub trait Kernel:
     Lanes
     + Copy
     + Debug
@@ -52,7 +59,8 @@ pub trait Float:
 
 /// Vector registers of an element type, for whichever instruction set `S` the machine has.
 ///
-/// Public only as a supertrait of [`Float`], which it seals.
+/// Public only as a supertrait of [`Kernel`].
+#[doc(hidden)]
 pub trait Lanes: Sized {
     /// A register of elements.
     type Vector<S: Simd>: Copy;
@@ -117,7 +125,7 @@ pub trait Lanes: Sized {
 macro_rules! impl_float {
     ($float:ident, $bits:ident, $vector:ident, $mask:ident, $lanes:ident, [$($op:ident = $simd_op:ident -> $out:ident),*],
      $as_vectors:ident, $as_vectors_mut:ident, $load:ident, $store:ident, $splat:ident, $mul_add:ident, $select:ident, $root:ident, $sum:ident, $largest:ident) => {
-        impl Float for $float {
+        impl Kernel for $float {
             const ZERO: Self = 0.0;
             const NEG_INFINITY: Self = $float::NEG_INFINITY;
             const MAX: Self = $float::MAX;

@@ -93,6 +93,14 @@ impl Head {
         Ok(())
     }
 
+    /// [`rowwise`](Self::rowwise) into a vector of its own.
+    pub fn rowwise_vec<E: Float>(&self, x: Rows<'_, E>, y: Rows<'_, E>) -> Result<Vec<E>, Error> {
+        self.kernel(x.shape(), y.shape())?; // before anything is allocated
+        let mut distances = vec![E::ZERO; x.rows()];
+        self.rowwise(x, y, &mut distances)?;
+        Ok(distances)
+    }
+
     /// The distance between each row of `x` and each row of `y`: `distances[i * m + j]` is
     /// d(x_i, y_j).
     ///
@@ -112,6 +120,24 @@ impl Head {
         }
         mark_bad_rows(x, y, distances);
         Ok(())
+    }
+
+    /// [`pairwise`](Self::pairwise) into a vector of its own.
+    ///
+    /// ```
+    /// use cm_quasimetric::{Head, Rows};
+    ///
+    /// let points = [0.0_f32, 2.0, 5.0];
+    /// let points = Rows::new(&points, 3, 1)?;
+    /// let distances = Head::Max.pairwise_vec(points, points)?;
+    /// assert_eq!(distances, [0.0, 0.0, 0.0, 2.0, 0.0, 0.0, 5.0, 3.0, 0.0]);
+    /// # Ok::<(), cm_quasimetric::Error>(())
+    /// ```
+    pub fn pairwise_vec<E: Float>(&self, x: Rows<'_, E>, y: Rows<'_, E>) -> Result<Vec<E>, Error> {
+        self.kernel(x.shape(), y.shape())?; // before anything is allocated
+        let mut distances = vec![E::ZERO; x.rows().saturating_mul(y.rows())];
+        self.pairwise(x, y, &mut distances)?;
+        Ok(distances)
     }
 
     /// [`pairwise`](Self::pairwise) that keeps what the gradients need beside the features, so that [`Recorded::backward`] takes about half the

@@ -6,6 +6,7 @@ use dfdx::prelude::{
 };
 use dfdx::tensor::{CopySlice, CpuError};
 
+use crate::float::Kernel;
 use crate::{Error, Float, Head, Reduction, Rows};
 
 /// The distance between each row of `x` and the same row of `y`.
@@ -120,7 +121,7 @@ where
 }
 
 fn max_mean<E: Float + Dtype>(groups: usize, logit: &Tensor<Rank1<1>, E, Cpu>) -> Head {
-    let logit = Float::to_f64(logit[[0]]);
+    let logit = Kernel::to_f64(logit[[0]]);
     Head::Iqe { groups, reduction: Reduction::MaxMean { logit } }
 }
 

@@ -2,7 +2,7 @@
 
 mod common;
 
-use cm_quasimetric::{Head, MaxMeanIqeConfig, Reduction, pairwise, rowwise};
+use cm_quasimetric::{Error, Head, MaxMeanIqeConfig, Reduction, pairwise, rowwise};
 use common::{HEADS, WIDTH, random, reference};
 use dfdx::prelude::*;
 
@@ -163,4 +163,22 @@ fn sizes_known_at_compile_time_work_as_well() {
         pairwise(Head::MRN, x.leaky_trace(), y).unwrap();
     let gradients = distances.mean().backward();
     assert!(gradients.get(&x).array().iter().flatten().any(|&g| g != 0.0));
+}
+
+#[test]
+fn tensors_of_the_wrong_shape_are_errors_too() {
+    let dev = Cpu::default();
+    let tensor = |n, d| dev.zeros_like(&(n, d));
+    let x: Tensor<(usize, usize), f32, _> = tensor(2, 4);
+    let wide: Tensor<(usize, usize), f32, _> = tensor(2, 6);
+    let empty: Tensor<(usize, usize), f32, _> = tensor(0, 4);
+    let odd: Tensor<(usize, usize), f32, _> = tensor(2, 3);
+    assert!(matches!(pairwise(Head::Max, x.clone(), wide.clone()), Err(Error::Width { .. })));
+    assert!(matches!(rowwise(Head::Max, x.clone(), wide), Err(Error::Width { .. })));
+    assert!(matches!(pairwise(Head::Max, x.clone(), empty.clone()), Err(Error::Empty { .. })));
+    assert!(matches!(
+        rowwise(Head::Max, x, empty),
+        Err(Error::RowCount { .. } | Error::Empty { .. })
+    ));
+    assert!(matches!(pairwise(Head::MRN, odd.clone(), odd), Err(Error::Indivisible { .. })));
 }

@@ -55,6 +55,17 @@ impl Dataset {
         Ok(self)
     }
 
+    /// The data with every observation and every action changed (see [`Matrix::map_rows`]).
+    pub fn map_rows(
+        self,
+        observation: impl FnMut(&mut [f32]),
+        action: impl FnMut(&mut [f32]),
+    ) -> Result<Self> {
+        let Self { observations, actions, ends, extras } = self;
+        let observations = observations.map_rows(observation)?;
+        Ok(Self { observations, actions: actions.map_rows(action)?, ends, extras })
+    }
+
     /// The observations, `[N, o]`.
     pub fn observations(&self) -> &Matrix {
         &self.observations

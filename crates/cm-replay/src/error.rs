@@ -30,6 +30,14 @@ pub enum Error {
         /// What is wrong.
         reason: String,
     },
+    /// The file is of a kind that this build does not read.
+    #[error("{format} files cannot be read without the feature `{feature}` of cm-replay")]
+    Feature {
+        /// The name of the format.
+        format: &'static str,
+        /// The feature that reads it.
+        feature: &'static str,
+    },
     /// The file ends before the data its header promises.
     #[error("array `{key}` is truncated: expected {expected} bytes, found {found}")]
     Truncated {

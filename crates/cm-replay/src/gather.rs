@@ -89,12 +89,6 @@ impl<'a> Rows<'a> {
             let source = &numbers[row * stride..][..(K - 1) * stride + columns];
             for (k, target) in targets.iter_mut().enumerate() {
                 let rest = &mut target[at * columns..];
-                // Narrow rows are written fast enough without. What lies beyond the target is another thread's to write.
-                if 2 * columns >= LINE && rest.len() > AHEAD * columns {
-                    for line in (0..columns).step_by(LINE) {
-                        prefetch_to_write(rest.as_ptr().wrapping_add(AHEAD * columns + line));
-                    }
-                }
                 copy(&mut rest[..columns], &source[k * stride..][..columns]);
             }
         }
@@ -133,9 +127,6 @@ fn copy_whole<const N: usize>(target: &mut [f32], source: &[f32]) {
     target[..N].copy_from_slice(&source[..N]);
 }
 
-/// How many rows before it is written a row of the target is called into the cache.
-const AHEAD: usize = 8;
-
 /// Into the second-level cache, which has room for more requests under way than the first.
 #[inline(always)]
 fn prefetch(number: *const f32) {
@@ -144,19 +135,6 @@ fn prefetch(number: *const f32) {
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T1>(number.cast());
-    }
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    let _ = number;
-}
-
-/// Into the first-level cache, so that writing there need not wait.
-#[inline(always)]
-fn prefetch_to_write(number: *const f32) {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: as above.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_ET0>(number.cast());
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     let _ = number;

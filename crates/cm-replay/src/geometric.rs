@@ -1,9 +1,5 @@
 //! The truncated geometric distribution: how far ahead of a step its goal lies.
 
-use cm_random::unit_f64;
-use rand::Rng;
-use rand_distr::Distribution;
-
 use crate::{Error, Result};
 
 /// Offsets `1..=horizon` with probability proportional to `gamma^offset`:
@@ -15,12 +11,12 @@ use crate::{Error, Result};
 ///
 /// ```
 /// use cm_replay::TruncatedGeometric;
-/// use rand_distr::Distribution;
 ///
 /// let offsets = TruncatedGeometric::new(0.5, 3)?;
 /// assert_eq!(offsets.probability(1), 4.0 / 7.0);
-/// let mut stream = cm_random::Philox::new(0).stream(0, 0);
-/// assert!((1..=3).contains(&offsets.sample(&mut stream)));
+/// let [low, high, ..] = cm_random::Philox::new(0).block(0, 0, 0).map(u64::from);
+/// let u = cm_random::unit_f64(high << 32 | low);
+/// assert!((1..=3).contains(&offsets.offset_at(u)));
 /// # Ok::<(), cm_replay::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,11 +35,6 @@ impl TruncatedGeometric {
             return Err(Error::Parameter { name: "horizon", expected: "at least 1", found });
         }
         Ok(Discount::new(gamma)?.truncated_at(horizon))
-    }
-
-    /// The largest offset.
-    pub fn horizon(&self) -> u64 {
-        self.horizon
     }
 
     /// The probability of `offset`; 0 outside `1..=horizon`.
@@ -68,12 +59,6 @@ impl TruncatedGeometric {
         let passed = (u * self.minus_mass).ln_1p() * self.discount.inverse_log_gamma;
         // The cast truncates, and saturates far above any horizon; rounding can reach the horizon itself.
         (passed as u64).saturating_add(1).min(self.horizon)
-    }
-}
-
-impl Distribution<u64> for TruncatedGeometric {
-    fn sample<R: Rng + ?Sized>(&self, generator: &mut R) -> u64 {
-        self.offset_at(unit_f64(generator.next_u64()))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Which later (or other) step serves as the goal of a step.
 
 use cm_random::{below_u64, unit_f32, unit_f64};
+use serde::{Deserialize, Serialize};
 
 use crate::geometric::Discount;
 use crate::numbering::{Numbering, Place};
@@ -9,20 +10,33 @@ use crate::{Error, Result};
 
 /// How goals are drawn: a mixture, by probability, of three kinds.
 ///
+/// With serde every key may be absent and is then that of [`Goals::default`]; an unknown one is
+/// refused.
+///
 /// ```
-/// use cm_replay::{GeometricGoals, Goals};
+/// use cm_replay::{End, Goals};
 ///
 /// // The paper's: always a future state, discounted by gamma.
 /// let paper = Goals::geometric(0.99);
 ///
-/// // Seven of ten as before, one in ten uniformly from the rest of the trajectory, two in ten from anywhere.
+/// // Seven of ten as before, one in ten uniformly from the rest of the trajectory, two in ten
+/// // from anywhere.
 /// let mixed = Goals { uniform_future: 0.1, random: 0.2, ..paper };
-/// # let _ = (mixed, GeometricGoals::default());
+///
+/// // As in the authors' script of the controlled 2-D experiment.
+/// let plane = Goals { include_current: true, end: End::Clip, ..Goals::geometric(0.8) };
+/// # let _ = (mixed, plane);
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Goals {
-    /// The geometric kind, drawn with the probability the other two leave.
-    pub geometric: GeometricGoals,
+    /// The discount, between 0 and 1: step `j` of step `i`'s trajectory is the goal with weight
+    /// `gamma^(j - i)`. This kind is drawn with the probability that the other two leave.
+    pub gamma: f64,
+    /// Whether a step can be its own goal: `j >= i` instead of `j > i`.
+    pub include_current: bool,
+    /// What happens to the weight beyond the trajectory's end.
+    pub end: End,
     /// The probability of a goal uniform among the later steps of the trajectory.
     pub uniform_future: f32,
     /// The probability of a goal uniform among all steps of the selected trajectories.
@@ -30,45 +44,28 @@ pub struct Goals {
 }
 
 impl Goals {
-    /// Only geometric goals, `j > i` with probability proportional to `gamma^(j - i)`, truncated at the trajectory's end.
+    /// Only geometric goals, `j > i` with probability proportional to `gamma^(j - i)`, truncated at
+    /// the trajectory's end.
     pub fn geometric(gamma: f64) -> Self {
-        let geometric = GeometricGoals { gamma, ..GeometricGoals::default() };
-        Self { geometric, uniform_future: 0.0, random: 0.0 }
+        Self { gamma, include_current: false, end: End::Truncate, uniform_future: 0.0, random: 0.0 }
     }
 }
 
-/// Goals at step `j` of step `i`'s trajectory, with weight `gamma^(j - i)`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct GeometricGoals {
-    /// The discount, between 0 and 1.
-    pub gamma: f64,
-    /// Whether `j = i` is among the goals.
-    pub from: From,
-    /// What happens to the weight beyond the trajectory's end.
-    pub end: End,
-}
-
-impl Default for GeometricGoals {
+impl Default for Goals {
+    /// Geometric goals with the discount 0.99.
     fn default() -> Self {
-        Self { gamma: 0.99, from: From::Next, end: End::Truncate }
+        Self::geometric(0.99)
     }
-}
-
-/// The nearest goal a step can have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum From {
-    /// `j > i`.
-    Next,
-    /// `j >= i`, as in the paper's controlled 2-D experiment.
-    Current,
 }
 
 /// How the geometric distribution meets the end of a trajectory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum End {
     /// The weights of the steps there are, normalised.
     Truncate,
-    /// An offset beyond the end becomes the last step, as in the authors' code for the controlled 2-D experiment.
+    /// An offset beyond the end becomes the last step, as in the authors' code for the controlled
+    /// 2-D experiment.
     Clip,
 }
 
@@ -76,7 +73,8 @@ pub enum End {
 #[derive(Clone, Debug)]
 pub(crate) struct GoalSampler {
     offsets: Offsets,
-    from: From,
+    /// 1 if a step can be its own goal, else 0.
+    skipped: usize,
     end: End,
     random_below: f32,
     uniform_below: f32,
@@ -97,9 +95,9 @@ impl GoalSampler {
             });
         }
         Ok(Self {
-            offsets: Offsets::new(Discount::new(goals.geometric.gamma)?, longest + 1),
-            from: goals.geometric.from,
-            end: goals.geometric.end,
+            offsets: Offsets::new(Discount::new(goals.gamma)?, longest + 1),
+            skipped: usize::from(goals.include_current),
+            end: goals.end,
             random_below: goals.random,
             uniform_below: goals.random + goals.uniform_future,
         })
@@ -117,7 +115,7 @@ impl GoalSampler {
         places: &[Place; N],
         words: &[u64; N],
     ) -> [usize; N] {
-        let skipped = usize::from(self.from == From::Current);
+        let skipped = self.skipped;
         let (mut remaining, mut u) = ([0; N], [0.0; N]);
         for at in 0..N {
             remaining[at] = (places[at].last - places[at].step + skipped) as u64;

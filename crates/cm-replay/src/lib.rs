@@ -20,7 +20,7 @@ pub use batch::{Batch, BatchMut};
 pub use dataset::Dataset;
 pub use error::{Error, Result};
 pub use geometric::TruncatedGeometric;
-pub use goals::{End, From, GeometricGoals, Goals};
+pub use goals::{End, Goals};
 pub use matrix::{Matrix, RowWriter};
 pub use prefetch::Prefetcher;
 pub use read::{CsvColumns, ReadOptions, read};

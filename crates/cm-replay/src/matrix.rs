@@ -111,6 +111,39 @@ impl Matrix {
         Self { rows, columns, stride: columns, storage: Storage::File { map, start } }
     }
 
+    /// The matrix with every row changed by `change`: in place if its numbers are in memory and
+    /// nobody else has them, otherwise in one copy.
+    ///
+    /// ```
+    /// use cm_replay::Matrix;
+    ///
+    /// let matrix = Matrix::from_vec(2, 2, vec![1.0, 2.0, 3.0, 4.0])?;
+    /// let doubled = matrix.map_rows(|row| row.iter_mut().for_each(|number| *number *= 2.0))?;
+    /// assert_eq!(doubled.row(1), [6.0, 8.0]);
+    /// # Ok::<(), cm_replay::Error>(())
+    /// ```
+    pub fn map_rows(mut self, mut change: impl FnMut(&mut [f32])) -> Result<Self> {
+        let (rows, columns, stride) = (self.rows, self.columns, self.stride);
+        let own: Option<&mut [f32]> = match &mut self.storage {
+            Storage::Heap(numbers) => Arc::get_mut(numbers).map(Vec::as_mut_slice),
+            Storage::Huge(map) => Arc::get_mut(map).map(|map| bytemuck::cast_slice_mut(map)),
+            Storage::File { .. } => None,
+        };
+        if let Some(numbers) = own {
+            (0..rows).for_each(|row| change(&mut numbers[row * stride..][..columns]));
+            return Ok(self);
+        }
+        let mut changed = Vec::with_capacity(columns);
+        Self::filled_by(rows, columns, |writer| {
+            self.iter().try_for_each(|row| {
+                changed.clear();
+                changed.extend_from_slice(row);
+                change(&mut changed);
+                writer.write(&changed)
+            })
+        })
+    }
+
     /// How many rows there are.
     pub fn rows(&self) -> usize {
         self.rows
@@ -256,6 +289,25 @@ mod tests {
         let strides = [1, 2, 3, 7, 8, 13, 16, 17, 29, 60, 111].map(|width| stride(large, width));
         assert_eq!(strides, [1, 2, 3, 8, 8, 16, 16, 17, 32, 64, 112]);
         assert_eq!((stride(1000, 29), stride(large, 0), stride(usize::MAX, 29)), (29, 0, 32));
+    }
+
+    #[test]
+    fn rows_change_in_place_unless_somebody_else_has_them() {
+        let negate = |row: &mut [f32]| row.iter_mut().for_each(|number| *number = -*number);
+        for rows in [3, 50_000] {
+            let columns = 29;
+            let numbers: Vec<f32> = (0..rows * columns).map(|x| x as f32).collect();
+            let negated: Vec<f32> = numbers.iter().map(|number| -number).collect();
+            let matrix = Matrix::from_vec(rows, columns, numbers.clone()).unwrap();
+            let place = matrix.padded().0.as_ptr();
+            let held = matrix.clone();
+            let copied = matrix.map_rows(negate).unwrap();
+            assert_ne!(copied.padded().0.as_ptr(), place);
+            assert!(held.iter().flatten().eq(&numbers) && copied.iter().flatten().eq(&negated));
+            let changed = held.map_rows(negate).unwrap();
+            assert_eq!(changed.padded().0.as_ptr(), place);
+            assert_eq!(changed, copied);
+        }
     }
 
     #[test]

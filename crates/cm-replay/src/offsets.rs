@@ -111,7 +111,7 @@ fn limit<const N: usize>(offsets: &mut [u64; N], horizons: &[u64; N]) {
 #[cfg(test)]
 mod tests {
     use cm_random::{Philox, unit_f64};
-    use rand::Rng;
+    use rand_core::Rng;
 
     use super::*;
 

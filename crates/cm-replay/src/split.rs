@@ -1,7 +1,7 @@
 //! Training and validation trajectories.
 
-use cm_random::Philox;
-use rand::RngExt;
+use cm_random::{Philox, below_u64};
+use rand_core::Rng;
 
 use crate::{Dataset, Error, Result};
 
@@ -45,7 +45,8 @@ impl Dataset {
         let mut stream = Philox::new(seed).stream(0, SPLIT_STREAM);
         // The first `aside` places of a Fisher-Yates shuffle.
         for place in 0..aside {
-            order.swap(place, stream.random_range(place as u64..count as u64) as usize);
+            let ahead = below_u64(stream.next_u64(), (count - place) as u64) as usize;
+            order.swap(place, place + ahead);
         }
         let mut training = order.split_off(aside);
         training.sort_unstable();

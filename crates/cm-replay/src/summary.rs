@@ -155,10 +155,8 @@ impl fmt::Display for Summary {
 /// use cm_replay::{Matrix, Normalization};
 ///
 /// let matrix = Matrix::from_vec(2, 2, vec![1.0, 5.0, 3.0, 5.0])?;
-/// let normalization = Normalization::of(&matrix);
-/// let mut row = [3.0, 5.0];
-/// normalization.apply(&mut row);
-/// assert_eq!(row, [1.0, 0.0]); // a constant column is only shifted
+/// let Normalization { mean, deviation } = Normalization::of(&matrix);
+/// assert_eq!((mean, deviation), (vec![2.0, 5.0], vec![1.0, 1.0])); // 1 for a constant column
 /// # Ok::<(), cm_replay::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
@@ -177,16 +175,6 @@ impl Normalization {
         Self {
             mean: columns.iter().map(|column| column.mean).collect(),
             deviation: columns.iter().map(|column| scale(column.deviation)).collect(),
-        }
-    }
-
-    /// Normalises rows in place. Panics if `rows` is not a whole number of rows.
-    pub fn apply(&self, rows: &mut [f32]) {
-        assert!(rows.len().is_multiple_of(self.mean.len()), "not a whole number of rows");
-        for row in rows.chunks_exact_mut(self.mean.len()) {
-            for ((number, mean), deviation) in row.iter_mut().zip(&self.mean).zip(&self.deviation) {
-                *number = (*number - mean) / deviation;
-            }
         }
     }
 }

@@ -3,13 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use cm_random::Philox;
-use cm_replay::{
-    Batch, BatchMut, Dataset, End, Error, From, GeometricGoals, Goals, Matrix, Sampler,
-    TruncatedGeometric,
-};
+use cm_random::{Philox, unit_f64};
+use cm_replay::{Batch, BatchMut, Dataset, End, Error, Goals, Matrix, Sampler, TruncatedGeometric};
 use proptest::prelude::*;
-use rand_distr::Distribution;
+use rand_core::Rng;
 
 /// How many standard deviations Pearson's statistic of `counts` lies above what `probabilities` make it (Wilson and Hilferty's
 /// normal approximation). Categories expected less than five times are joined.
@@ -64,7 +61,8 @@ fn truncated_geometric_draws_have_their_probabilities() {
                 let mut stream = Philox::new(seed).stream(0, 0);
                 let mut counts = vec![0.0; horizon as usize];
                 for _ in 0..20_000 {
-                    counts[offsets.sample(&mut stream) as usize - 1] += 1.0;
+                    let offset = offsets.offset_at(unit_f64(stream.next_u64()));
+                    counts[offset as usize - 1] += 1.0;
                 }
                 surprise(&counts, &exact)
             })
@@ -181,8 +179,7 @@ fn geometric_goals_lie_ahead_in_the_same_trajectory() {
 #[test]
 fn geometric_goals_can_start_at_the_step_itself() {
     let gamma = 0.8_f64;
-    let geometric = |end| GeometricGoals { gamma, from: From::Current, end };
-    let goals = |end| Goals { geometric: geometric(end), ..Goals::geometric(gamma) };
+    let goals = |end| Goals { include_current: true, end, ..Goals::geometric(gamma) };
     assert_pairs(&LENGTHS, goals(End::Truncate), |step, goal, last| {
         if goal < step || goal > last {
             return 0.0;
@@ -336,4 +333,23 @@ fn draws_these_very_steps() {
     sampler.fill(3, &mut batch).unwrap();
     assert_eq!(batch.steps, [1237, 4598, 9179, 5891, 5395, 4349]);
     assert_eq!(batch.goal_steps, [1329, 4808, 9221, 5898, 6161, 4410]);
+}
+
+#[test]
+fn settings_files_hold_goals() {
+    let plane = Goals { include_current: true, end: End::Clip, ..Goals::geometric(0.8) };
+    let text = "\
+gamma = 0.8
+include_current = true
+end = \"clip\"
+uniform_future = 0.0
+random = 0.0
+";
+    assert_eq!(toml::to_string(&plane).unwrap(), text);
+    assert_eq!(toml::from_str::<Goals>(text).unwrap(), plane);
+    assert_eq!(toml::from_str::<Goals>("").unwrap(), Goals::geometric(0.99));
+    let truncated = toml::from_str::<Goals>("gamma = 0.5\nend = \"truncate\"").unwrap();
+    assert_eq!(truncated, Goals::geometric(0.5));
+    let error = toml::from_str::<Goals>("discount = 0.5").unwrap_err().to_string();
+    assert!(error.contains("discount") && error.contains("gamma"), "{error}");
 }

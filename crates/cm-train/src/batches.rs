@@ -64,7 +64,7 @@ impl<B: Backend> BatchSource<B> for HostBatches<B> {
 
 impl Rows {
     fn new(settings: &RunSettings, task: &Task, step: u64) -> Result<Self> {
-        let sampler = Sampler::new(task.data.clone(), settings.goals.goals(), settings.seed)?;
+        let sampler = Sampler::new(task.data.clone(), settings.goals, settings.seed)?;
         let philox = Philox::new(settings.seed);
         let RunSettings { batch, observation_noise, stay_at_goal, .. } = *settings;
         let prefetcher = Prefetcher::with_finish(&sampler, batch, step, 1, move |step, batch| {
@@ -132,7 +132,7 @@ mod tests {
     use cm_replay::{Dataset, Matrix};
 
     use super::*;
-    use crate::{Method, Scaling, TaskSettings, World};
+    use crate::{Method, Scaling, TaskSettings};
 
     #[test]
     fn transitions_stay_where_their_goal_is_and_noise_is_added_to_states_and_goals_alone() {
@@ -185,7 +185,7 @@ mod tests {
         let settings = RunSettings { seed: 11, batch: 7, ..RunSettings::plane(Method::Cmd1) };
         let dimensions = Dimensions::new(3, 2, 0..3).unwrap();
         let (data, scaling) = (Arc::new(data), Scaling::none(3, 2));
-        (settings, Task { data, dimensions, scaling, world: World::None })
+        (settings, Task { data, dimensions, scaling, world: None })
     }
 
     /// The batch of step 5 by any source: state, action, next state, goal, goal action, steps.

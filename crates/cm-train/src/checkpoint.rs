@@ -1,6 +1,5 @@
 //! Where a run can go on from.
 
-use std::io::Write;
 use std::path::Path;
 
 use bincode::{Decode, Encode};
@@ -12,7 +11,7 @@ use crate::{Error, Result};
 /// A run at one moment: everything that training changes.
 ///
 /// In the file the encoding (bincode, standard configuration) follows 8 bytes of name and version, its length and its XXH3 checksum, 8 bytes each, little
-/// endian. The file is written beside its name and renamed, so that a kill at any moment leaves the old one or the new one.
+/// endian. The file is replaced whole or not at all (see [`cm_files`]).
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub struct Checkpoint {
     /// Steps done.
@@ -42,7 +41,7 @@ impl Checkpoint {
         bytes.extend_from_slice(&(payload.len() as u64).to_le_bytes());
         bytes.extend_from_slice(&xxh3_64(&payload).to_le_bytes());
         bytes.extend_from_slice(&payload);
-        write_whole(path, &bytes)
+        Ok(cm_files::replace(path, bytes)?)
     }
 
     /// Reads the file at `path`.
@@ -72,21 +71,4 @@ impl Checkpoint {
             Err(error) => refuse(error.to_string()),
         }
     }
-}
-
-/// Writes beside `path`, waits for the disk and renames.
-pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(".partial");
-    let written = std::fs::File::create(&partial)
-        .and_then(|mut file| {
-            file.write_all(bytes)?;
-            file.sync_all()
-        })
-        .and_then(|()| std::fs::rename(&partial, path));
-    written.map_err(|cause| {
-        // What is left of the attempt, if anything, is of no use.
-        let _ = std::fs::remove_file(&partial);
-        Error::File { path: path.to_path_buf(), cause }
-    })
 }

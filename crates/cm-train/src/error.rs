@@ -25,7 +25,10 @@ pub enum Error {
         /// What was given.
         found: String,
     },
-    /// A file could not be read or written.
+    /// A file could not be written.
+    #[error(transparent)]
+    Write(#[from] cm_files::Error),
+    /// A file could not be read.
     #[error("{}: {cause}", path.display())]
     File {
         /// The file.

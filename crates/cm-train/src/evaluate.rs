@@ -1,10 +1,10 @@
 //! How often a policy reaches its goals.
 
-use cm_envs::{Env, Outcome, Rollout, rollout, success_rate};
+use cm_envs::{Outcome, Rollout, success_rate};
 use cm_learner::Learner;
 use cm_nn::{Backend, Var};
 
-use crate::{Error, Result, Scaling, World};
+use crate::{Result, Scaling, World};
 
 /// What an evaluation found.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,34 +19,14 @@ pub struct Evaluation {
 
 /// Lets the policy of `learner` act in `world`, every episode beside the others.
 pub fn evaluate<B: Backend>(
-    world: &World,
+    world: &dyn World,
     learner: &dyn Learner<B>,
     backend: &B,
     scaling: &Scaling,
     plan: &Rollout,
 ) -> Result<Evaluation> {
-    let outcomes = match world {
-        World::None => return Err(Error::NoEnvironment),
-        World::PointMaze(maze) => run(maze.as_ref(), learner, backend, scaling, plan)?,
-        World::AntMaze(maze) => run(maze.as_ref(), learner, backend, scaling, plan)?,
-    };
-    let steps: usize = outcomes.iter().map(|outcome| outcome.steps).sum();
-    Ok(Evaluation {
-        success: success_rate(&outcomes),
-        mean_steps: steps as f64 / outcomes.len().max(1) as f64,
-        outcomes,
-    })
-}
-
-fn run<E: Env, B: Backend>(
-    env: &E,
-    learner: &dyn Learner<B>,
-    backend: &B,
-    scaling: &Scaling,
-    plan: &Rollout,
-) -> Result<Vec<Outcome>> {
-    let (seen, columns) = (env.observation_width(), env.goal_columns());
-    rollout(env, plan, |observations, goals, actions| {
+    let (seen, columns) = (world.observation_width(), world.goal_columns());
+    let outcomes = world.rollout(plan, &mut |observations, goals, actions| {
         let rows = observations.len() / seen;
         let (mut states, mut aims) = (observations.to_vec(), goals.to_vec());
         scaling.states(&mut states);
@@ -56,5 +36,11 @@ fn run<E: Env, B: Backend>(
         actions.copy_from_slice(&learner.act(&state, &goal)?.to_vec()?);
         scaling.unscale_actions(actions);
         Ok(())
+    })?;
+    let steps: usize = outcomes.iter().map(|outcome| outcome.steps).sum();
+    Ok(Evaluation {
+        success: success_rate(&outcomes),
+        mean_steps: steps as f64 / outcomes.len().max(1) as f64,
+        outcomes,
     })
 }

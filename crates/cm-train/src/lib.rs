@@ -28,6 +28,6 @@ pub use plan::{GreedyPath, Links, Planner, RoadMap};
 pub use record::{EvaluationRow, MetricRow, read_evaluations, read_metrics};
 pub use run::RunFolder;
 pub use scaling::Scaling;
-pub use settings::{EvaluationSettings, GoalEnd, GoalSettings, RunSettings};
-pub use task::{Task, TaskSettings, World};
+pub use settings::{EvaluationSettings, RunSettings};
+pub use task::{Act, Task, TaskSettings, World};
 pub use training::{Event, Replica, Report, Timings, train_on};

@@ -94,7 +94,7 @@ impl Model {
     }
 
     /// Lets the policy act in `world`.
-    pub fn evaluate(&self, world: &World, plan: &Rollout) -> Result<Evaluation> {
+    pub fn evaluate(&self, world: &dyn World, plan: &Rollout) -> Result<Evaluation> {
         evaluate(world, self.learner.as_ref(), &self.backend, &self.scaling, plan)
     }
 

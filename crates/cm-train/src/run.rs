@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use cm_nn::Snapshot;
 
-use crate::checkpoint::write_whole;
 use crate::{Checkpoint, Error, Result, RunSettings, Scaling};
 
 /// The folder of a run and the names of what is in it.
@@ -94,7 +93,7 @@ impl RunFolder {
                 return Err(Error::OtherRun { path: file, key });
             }
         }
-        write_whole(&file, settings.to_toml().as_bytes())?;
+        cm_files::replace(&file, settings.to_toml())?;
         let checkpoint = self.checkpoint_file();
         if checkpoint.exists() { Checkpoint::load(&checkpoint).map(Some) } else { Ok(None) }
     }

@@ -1,7 +1,7 @@
 //! Numbers of any size brought to where networks expect them.
 
 use cm_nn::{Matrix as HostMatrix, Snapshot};
-use cm_replay::{Dataset, Matrix, Normalization};
+use cm_replay::{Dataset, Normalization};
 
 use crate::{Error, Result};
 
@@ -76,20 +76,9 @@ impl Scaling {
         }
     }
 
-    /// The data with both scaled.
-    pub(crate) fn apply(&self, data: &Dataset) -> Result<Dataset> {
-        let collect = |matrix: &Matrix| {
-            let mut all = Vec::with_capacity(matrix.rows() * matrix.columns());
-            (0..matrix.rows()).for_each(|row| all.extend_from_slice(matrix.row(row)));
-            all
-        };
-        let (mut states, mut actions) = (collect(data.observations()), collect(data.actions()));
-        self.states(&mut states);
-        self.actions(&mut actions);
-        let rows = data.steps();
-        let states = Matrix::from_vec(rows, self.mean.len(), states)?;
-        let actions = Matrix::from_vec(rows, self.largest_action.len(), actions)?;
-        Ok(Dataset::new(states, actions, data.ends().to_vec())?)
+    /// The data with both scaled: in place, or in one copy of data that is mapped.
+    pub(crate) fn apply(&self, data: Dataset) -> Result<Dataset> {
+        Ok(data.map_rows(|state| self.states(state), |action| self.actions(action))?)
     }
 
     /// As matrices to be stored with a model.
@@ -140,5 +129,47 @@ impl Scaling {
     /// Coordinates of an action.
     pub fn action_width(&self) -> usize {
         self.largest_action.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cm_replay::{Matrix, ReadOptions, read};
+
+    use super::*;
+
+    /// In place, and from a mapped file in one copy: the same numbers, each scaled by itself.
+    #[test]
+    fn data_is_scaled_alike_in_memory_and_from_a_mapped_file() {
+        let numbers =
+            |count: usize, by: f32| (0..count).map(|x| (x as f32 * by).sin() * 7.0 + 3.0).collect();
+        let (states, actions): (Vec<f32>, Vec<f32>) = (numbers(300, 0.3), numbers(200, 0.7));
+        let data = Dataset::new(
+            Matrix::from_vec(100, 3, states.clone()).unwrap(),
+            Matrix::from_vec(100, 2, actions.clone()).unwrap(),
+            vec![40, 100],
+        )
+        .unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.cmdata");
+        data.save(&path).unwrap();
+        let mapped = read(&path, &ReadOptions::default()).unwrap();
+        assert!(mapped.observations().is_mapped());
+
+        let scaling = Scaling::of(&data);
+        assert_eq!(Scaling::of(&mapped), scaling);
+        let (scaled, copied) =
+            (scaling.apply(data.clone()).unwrap(), scaling.apply(mapped).unwrap());
+        assert_eq!(scaled, copied);
+        assert!(!copied.observations().is_mapped());
+        for (at, (number, state)) in scaled.observations().iter().flatten().zip(&states).enumerate()
+        {
+            let column = at % 3;
+            assert_eq!(*number, (state - scaling.mean[column]) / scaling.deviation[column]);
+        }
+        for (at, (number, action)) in scaled.actions().iter().flatten().zip(&actions).enumerate() {
+            assert_eq!(*number, action / scaling.largest_action[at % 2]);
+        }
+        assert_eq!(scaled.ends(), [40, 100]);
     }
 }

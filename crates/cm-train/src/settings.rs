@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use cm_replay::{End, From as GoalFrom, GeometricGoals, Goals};
+use cm_replay::{End, Goals};
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, Method, MethodSettings, Result, TaskSettings};
@@ -39,39 +39,13 @@ pub struct RunSettings {
     /// A checkpoint is written every so many steps.
     pub checkpoint_every: u64,
     /// Which future states are goals.
-    pub goals: GoalSettings,
+    pub goals: Goals,
     /// How the policy is evaluated.
     pub evaluation: EvaluationSettings,
     /// Where data comes from and where the policy acts.
     pub task: TaskSettings,
     /// What is trained.
     pub method: MethodSettings,
-}
-
-/// Which future states are goals.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct GoalSettings {
-    /// The discount of the geometric distribution.
-    pub gamma: f64,
-    /// Whether a state can be its own goal.
-    pub include_current: bool,
-    /// What happens to the distribution beyond a trajectory's end.
-    pub end: GoalEnd,
-    /// Probability of a goal drawn uniformly from the rest of the trajectory instead.
-    pub uniform_future: f32,
-    /// Probability of a goal drawn uniformly from all the data instead.
-    pub random: f32,
-}
-
-/// What happens to the geometric distribution beyond a trajectory's end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum GoalEnd {
-    /// The weights of the steps there are, normalised.
-    Truncate,
-    /// What lies beyond becomes the last step.
-    Clip,
 }
 
 /// How the policy is evaluated.
@@ -84,33 +58,9 @@ pub struct EvaluationSettings {
     pub seed: u64,
 }
 
-impl Default for GoalSettings {
-    fn default() -> Self {
-        Self {
-            gamma: 0.99,
-            include_current: false,
-            end: GoalEnd::Truncate,
-            uniform_future: 0.0,
-            random: 0.0,
-        }
-    }
-}
-
 impl Default for EvaluationSettings {
     fn default() -> Self {
         Self { episodes: 1_500, seed: 0 }
-    }
-}
-
-impl GoalSettings {
-    pub(crate) fn goals(&self) -> Goals {
-        let from = if self.include_current { GoalFrom::Current } else { GoalFrom::Next };
-        let end = match self.end {
-            GoalEnd::Truncate => End::Truncate,
-            GoalEnd::Clip => End::Clip,
-        };
-        let geometric = GeometricGoals { gamma: self.gamma, from, end };
-        Goals { geometric, uniform_future: self.uniform_future, random: self.random }
     }
 }
 
@@ -126,12 +76,7 @@ impl RunSettings {
             log_every: 100,
             evaluate_every: 5_000,
             checkpoint_every: 5_000,
-            goals: GoalSettings {
-                gamma: 0.8,
-                include_current: true,
-                end: GoalEnd::Clip,
-                ..Default::default()
-            },
+            goals: Goals { include_current: true, end: End::Clip, ..Goals::geometric(0.8) },
             evaluation: EvaluationSettings::default(),
             task: TaskSettings::point_maze(),
             method: MethodSettings::plane(method),
@@ -149,7 +94,7 @@ impl RunSettings {
             log_every: 100,
             evaluate_every: 10_000,
             checkpoint_every: 10_000,
-            goals: GoalSettings::default(),
+            goals: Goals::geometric(0.99),
             evaluation: EvaluationSettings { episodes: 50, seed: 0 },
             task: TaskSettings::AntMaze { task: task.to_owned(), file, scale: true },
             method: MethodSettings::ant_maze(method, &[1024; 4]),
@@ -163,7 +108,7 @@ impl RunSettings {
             observation_noise: 0.0,
             stay_at_goal: false,
             evaluate_every: 0,
-            goals: GoalSettings { gamma: 0.95, ..Default::default() },
+            goals: Goals::geometric(0.95),
             task: TaskSettings::Data { file, goal: None, scale: true },
             method: MethodSettings::own_data(method),
             ..Self::plane(method)

@@ -3,8 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use cm_train::{
-    Device, Error, Links, Method, Model, RoadMap, RunFolder, RunSettings, TaskSettings, World,
-    train,
+    Device, Error, Links, Method, Model, RoadMap, RunFolder, RunSettings, TaskSettings, train,
 };
 
 /// A model after a few steps in a small world, and places of that world.
@@ -17,8 +16,8 @@ fn model(method: Method) -> (Model, Vec<f32>) {
     let folder = RunFolder::new(folder.path().join("run"));
     let task = settings.task.open().unwrap();
     train(Device::Cpu, &settings, &task, &folder, &AtomicBool::new(false), |_| {}).unwrap();
-    let World::PointMaze(maze) = &task.world else { unreachable!() };
-    (Model::load(&folder, false).unwrap(), maze.states()[..120].concat())
+    let places = task.world().unwrap().places().unwrap()[..120].concat();
+    (Model::load(&folder, false).unwrap(), places)
 }
 
 fn between(a: &[f32], b: &[f32]) -> f32 {

@@ -68,8 +68,7 @@ impl Cache {
     /// Remembers the checksum of a file downloaded for the first time.
     pub(super) fn record_checksum(&self, name: &str, sum: &str) -> anyhow::Result<()> {
         let path = self.record(name);
-        std::fs::write(&path, format!("{sum}\n"))
-            .with_context(|| format!("could not write {}", path.display()))
+        Ok(cm_files::replace(path, format!("{sum}\n"))?)
     }
 
     fn record(&self, name: &str) -> PathBuf {

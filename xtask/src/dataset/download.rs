@@ -127,8 +127,7 @@ fn settle(file: &FileEntry, cache: &Cache, expected: &Sha256) -> anyhow::Result<
         Sha256::RecordOnFirstDownload => cache.record_checksum(&file.name, &found)?,
     }
     let target = cache.path(&file.name);
-    std::fs::rename(&partial, &target)
-        .with_context(|| format!("could not rename {}", partial.display()))?;
+    cm_files::publish(&partial, &target)?;
     remove(&cache.origin(&file.name))?;
     Ok(Outcome::Complete)
 }

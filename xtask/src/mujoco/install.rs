@@ -70,15 +70,17 @@ pub(super) fn run(wheel: Option<&Path>) -> anyhow::Result<()> {
 
 /// Takes the library out of `wheel`, checks it, and gives it its name.
 fn install(wheel: &Path, target: &Path, build: &Build) -> anyhow::Result<()> {
-    let partial = target.with_extension("partial");
-    wheel::extract_library(wheel, &partial)?;
-    let found = checksum::of_file(&partial)?;
-    if found != build.sha256 {
-        std::fs::remove_file(&partial)?;
-        bail!("{}: sha256 of the library is {found}, expected {}", wheel.display(), build.sha256);
-    }
-    std::fs::rename(&partial, target)
-        .with_context(|| format!("could not rename {}", partial.display()))
+    cm_files::replace_with(target, |partial| {
+        wheel::extract_library(wheel, partial)?;
+        let found = checksum::of_file(partial)?;
+        ensure!(
+            found == build.sha256,
+            "{}: sha256 of the library is {found}, expected {}",
+            wheel.display(),
+            build.sha256
+        );
+        Ok(())
+    })
 }
 
 /// Has pip download the package into `folder`.

@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let task = model.settings().task.open().context("the task of the run")?;
     let paths = if arguments.figure.is_some() { DRAWN } else { 0 };
     let plan = Rollout { episodes: arguments.episodes.max(1), seed: arguments.seed, paths };
-    let evaluation = model.evaluate(&task.world, &plan)?;
+    let evaluation = model.evaluate(task.world()?, &plan)?;
     let episodes = evaluation.outcomes.len() as f64;
     let error = (evaluation.success * (1.0 - evaluation.success) / episodes).sqrt();
     if let Some(figure) = &arguments.figure {

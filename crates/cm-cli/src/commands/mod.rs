@@ -61,8 +61,8 @@ impl std::str::FromStr for State {
 
 /// The states of a task's data in their own units, at most `limit` of them, spread evenly.
 pub(crate) fn data_states(model: &Model, task: &Task, limit: usize) -> Vec<Vec<f32>> {
-    if let cm_train::World::PointMaze(maze) = &task.world {
-        return maze.states().iter().map(|place| place.to_vec()).collect();
+    if let Some(places) = task.world.as_ref().and_then(|world| world.places()) {
+        return places.iter().map(|place| place.to_vec()).collect();
     }
     let observations = task.data.observations();
     let every = observations.rows().div_ceil(limit).max(1);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
-use cm_train::{Device, Job, Report, TaskSettings, run_jobs};
+use cm_train::{Device, Job, Report, run_jobs};
 use serde_json::json;
 
 use crate::config::ConfigArguments;
@@ -61,9 +61,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
             .map(|seed| {
                 let mut settings = settings.clone();
                 settings.seed = seed;
-                if let TaskSettings::PointMaze { data, .. } = &mut settings.task {
-                    data.seed = seed;
-                }
+                settings.task.set_data_seed(seed);
                 Job { folder: arguments.runs.join(format!("{name}-{seed}")), settings }
             })
             .collect(),

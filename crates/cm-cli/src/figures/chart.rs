@@ -2,13 +2,10 @@
 
 use std::path::Path;
 
-use cm_envs::Error;
-use cm_envs::plot::{Drawn, PALETTE, save};
+use cm_draw::{Drawing, Drawn, Error, PALETTE, label, save, text, ticks};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
-
-use super::{label, text, ticks};
 
 /// A curve.
 pub(crate) struct Curve {
@@ -38,9 +35,11 @@ impl Chart<'_> {
     /// Writes a png or an svg, as the file's extension says.
     pub(crate) fn save(&self, file: &Path) -> Result<(), Error> {
         let size = (SIZE.0 as u32, SIZE.1 as u32);
-        save(file, size, |area| self.draw(area), |area| self.draw(area))
+        save(file, size, self)
     }
+}
 
+impl Drawing for Chart<'_> {
     fn draw<DB: DrawingBackend>(&self, area: &DrawingArea<DB, Shift>) -> Drawn<DB> {
         area.fill(&WHITE)?;
         area.draw(&Text::new(self.title, (LEFT, 14), text(18, HPos::Left, VPos::Top)))?;
@@ -79,7 +78,9 @@ impl Chart<'_> {
         }
         Ok(())
     }
+}
 
+impl Chart<'_> {
     fn draw_axes<DB: DrawingBackend>(
         &self,
         area: &DrawingArea<DB, Shift>,

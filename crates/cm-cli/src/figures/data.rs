@@ -2,14 +2,13 @@
 
 use std::path::Path as FilePath;
 
-use cm_envs::Error;
-use cm_envs::plot::{Drawn, PALETTE, save};
+use cm_draw::{Drawing, Drawn, Error, PALETTE, save, text};
 use cm_envs::point_maze::{Path, PointMaze};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
-use super::{Frame, text};
+use super::Frame;
 
 /// The paths of a world.
 pub(crate) struct DataFigure<'a>(pub(crate) &'a PointMaze);
@@ -22,13 +21,20 @@ const DRAWN: usize = 10;
 impl DataFigure<'_> {
     /// Writes a png or an svg, as the file's extension says.
     pub(crate) fn save(&self, file: &FilePath) -> Result<(), Error> {
-        let places = self.0.paths().iter().flat_map(|path| &path.points);
-        let frame = Frame::around(places, (LEFT, TOP), (640, 620));
+        let frame = self.frame();
         let size = ((LEFT + frame.width() + 24) as u32, (TOP + frame.height() + 40) as u32);
-        save(file, size, |area| self.draw(area, frame), |area| self.draw(area, frame))
+        save(file, size, self)
     }
 
-    fn draw<DB: DrawingBackend>(&self, area: &DrawingArea<DB, Shift>, frame: Frame) -> Drawn<DB> {
+    fn frame(&self) -> Frame {
+        let places = self.0.paths().iter().flat_map(|path| &path.points);
+        Frame::around(places, (LEFT, TOP), (640, 620))
+    }
+}
+
+impl Drawing for DataFigure<'_> {
+    fn draw<DB: DrawingBackend>(&self, area: &DrawingArea<DB, Shift>) -> Drawn<DB> {
+        let frame = self.frame();
         area.fill(&WHITE)?;
         let title = "Paths of the world; arrows show which way they run";
         area.draw(&Text::new(title, (LEFT, 14), text(18, HPos::Left, VPos::Top)))?;

@@ -2,13 +2,12 @@
 
 use std::path::Path;
 
-use cm_envs::Error;
-use cm_envs::plot::{Drawn, colour, save};
+use cm_draw::{Drawing, Drawn, Error, colour, colour_scale, save, star, text};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
-use super::{Frame, label, text, ticks};
+use super::Frame;
 
 /// What a map shows.
 pub(crate) struct Map<'a> {
@@ -28,7 +27,7 @@ const SIZE: (i32, i32) = (640, 620);
 const LEFT: i32 = 56;
 const TOP: i32 = 44;
 const BOTTOM: i32 = 84;
-const BAR: i32 = 18;
+const STAR: i32 = 12;
 /// Paths, and a halo that sets them off from any colour below.
 const PATH: RGBColor = RGBColor(200, 0, 60);
 
@@ -39,15 +38,18 @@ impl Map<'_> {
         let right = if self.values.is_some() { 120 } else { 24 };
         let size = (LEFT + frame.width().max(320) + right, TOP + frame.height() + BOTTOM);
         let size = (size.0 as u32, size.1 as u32);
-        save(file, size, |area| self.draw(area, frame), |area| self.draw(area, frame))
+        save(file, size, self)
     }
 
     fn frame(&self) -> Frame {
         let all = self.places.iter().chain(self.goals).chain(self.paths.iter().flatten());
         Frame::around(all, (LEFT, TOP), SIZE)
     }
+}
 
-    fn draw<DB: DrawingBackend>(&self, area: &DrawingArea<DB, Shift>, frame: Frame) -> Drawn<DB> {
+impl Drawing for Map<'_> {
+    fn draw<DB: DrawingBackend>(&self, area: &DrawingArea<DB, Shift>) -> Drawn<DB> {
+        let frame = self.frame();
         area.fill(&WHITE)?;
         area.draw(&Text::new(self.title, (LEFT, 14), text(18, HPos::Left, VPos::Top)))?;
         frame.draw_axes(area)?;
@@ -76,14 +78,18 @@ impl Map<'_> {
             }
         }
         for &goal in self.goals {
-            draw_star(area, frame.pixel(goal))?;
+            star(area, frame.pixel(goal), STAR)?;
         }
         if self.values.is_some() {
-            draw_scale(area, frame, (low, high))?;
+            let left_top = (LEFT + frame.width() + 20, TOP);
+            let range = (f64::from(low), f64::from(high));
+            colour_scale(area, left_top, frame.height(), range, "learned distance to the goal")?;
         }
         self.draw_legend(area, frame)
     }
+}
 
+impl Map<'_> {
     fn range(&self) -> (f32, f32) {
         let finite =
             || self.values.into_iter().flatten().copied().filter(|value| value.is_finite());
@@ -100,7 +106,7 @@ impl Map<'_> {
         let y = TOP + frame.height() + 52;
         let mut x = LEFT + 10;
         if !self.goals.is_empty() {
-            draw_star(area, (x, y))?;
+            star(area, (x, y), STAR)?;
             area.draw(&Text::new("goal", (x + 14, y), text(14, HPos::Left, VPos::Center)))?;
             x += 84;
         }
@@ -115,47 +121,4 @@ impl Map<'_> {
         }
         Ok(())
     }
-}
-
-fn draw_scale<DB: DrawingBackend>(
-    area: &DrawingArea<DB, Shift>,
-    frame: Frame,
-    (low, high): (f32, f32),
-) -> Drawn<DB> {
-    let (left, height) = (LEFT + frame.width() + 20, frame.height());
-    for row in 0..height {
-        let fraction = 1.0 - f64::from(row) / f64::from((height - 1).max(1));
-        let corners = [(left, TOP + row), (left + BAR, TOP + row + 1)];
-        area.draw(&Rectangle::new(corners, colour(fraction).filled()))?;
-    }
-    area.draw(&Rectangle::new([(left, TOP), (left + BAR, TOP + height)], BLACK))?;
-    let (low, high) = (f64::from(low), f64::from(high));
-    for tick in ticks(low, high, 6.0) {
-        let y = TOP + height - ((tick - low) / (high - low) * f64::from(height)).round() as i32;
-        area.draw(&PathElement::new([(left + BAR, y), (left + BAR + 4, y)], BLACK))?;
-        area.draw(&Text::new(
-            label(tick),
-            (left + BAR + 7, y),
-            text(14, HPos::Left, VPos::Center),
-        ))?;
-    }
-    let upwards = text(14, HPos::Center, VPos::Top).transform(FontTransform::Rotate270);
-    area.draw(&Text::new(
-        "learned distance to the goal",
-        (left + BAR + 62, TOP + height / 2),
-        upwards,
-    ))
-}
-
-fn draw_star<DB: DrawingBackend>(area: &DrawingArea<DB, Shift>, (x, y): (i32, i32)) -> Drawn<DB> {
-    let star = |size: f64| -> Vec<(i32, i32)> {
-        let corner = |corner: u32| {
-            let angle = std::f64::consts::PI * (f64::from(corner) / 5.0 - 0.5);
-            let radius = if corner.is_multiple_of(2) { size } else { 0.45 * size };
-            (x + (radius * angle.cos()).round() as i32, y + (radius * angle.sin()).round() as i32)
-        };
-        (0..10).map(corner).collect()
-    };
-    area.draw(&Polygon::new(star(13.0), BLACK.filled()))?;
-    area.draw(&Polygon::new(star(10.0), RGBColor(255, 255, 255).filled()))
 }

@@ -8,16 +8,10 @@ pub(crate) use chart::{Chart, Curve};
 pub(crate) use data::DataFigure;
 pub(crate) use map::Map;
 
-use cm_envs::plot::Drawn;
+use cm_draw::{Drawn, label, text, ticks};
 use plotters::coord::Shift;
 use plotters::prelude::*;
-use plotters::style::TextStyle;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
-
-/// What text is drawn with.
-fn text(size: i32, horizontal: HPos, vertical: VPos) -> TextStyle<'static> {
-    ("sans-serif", size).into_font().color(&BLACK).pos(Pos::new(horizontal, vertical))
-}
+use plotters::style::text_anchor::{HPos, VPos};
 
 /// The plane of a picture: which part of the world goes to which pixels, one unit as long in both directions.
 #[derive(Clone, Copy, Debug)]
@@ -87,34 +81,5 @@ impl Frame {
             area.draw(&Text::new(label(tick), (left - 7, y), text(14, HPos::Right, VPos::Center)))?;
         }
         Ok(())
-    }
-}
-
-/// Ticks of 1, 2 or 5 times a power of ten from `low` to `high`, about `count` of them.
-fn ticks(low: f64, high: f64, count: f64) -> Vec<f64> {
-    let rough = (high - low) / count;
-    if !(rough > 0.0 && rough.is_finite()) {
-        return vec![low];
-    }
-    let power = 10_f64.powf(rough.log10().floor());
-    let step =
-        [1.0, 2.0, 5.0, 10.0].into_iter().map(|factor| factor * power).find(|step| *step >= rough);
-    let step = step.unwrap_or(rough);
-    let first = (low / step).ceil() as i64;
-    (first..)
-        .map(|index| index as f64 * step)
-        .take_while(|tick| *tick <= high + 1e-9 * step)
-        .collect()
-}
-
-/// A number without the digits that rounding leaves.
-fn label(number: f64) -> String {
-    let size = number.abs();
-    if size >= 1e6 {
-        format!("{}M", (number / 1e6 * 100.0).round() / 100.0)
-    } else if size >= 10_000.0 {
-        format!("{}k", (number / 1e3 * 10.0).round() / 10.0)
-    } else {
-        format!("{}", (number * 1e4).round() / 1e4)
     }
 }

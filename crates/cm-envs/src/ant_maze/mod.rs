@@ -24,6 +24,7 @@ mod description;
 mod guide;
 mod maze;
 mod navigation;
+#[cfg(feature = "pictures")]
 mod picture;
 mod task;
 mod world;
@@ -34,6 +35,7 @@ pub use description::mjcf;
 pub use guide::{Guide, policy_input};
 pub use maze::{Cell, Maze, SCALE};
 pub use navigation::{CellRule, Navigator};
+#[cfg(feature = "pictures")]
 pub use picture::{Animation, Coverage, Paths};
 pub use task::Task;
 pub use world::{AntEpisode, AntMaze, is_near};

@@ -228,6 +228,10 @@ impl Env for PointMaze {
     fn position(&self, episode: &PointEpisode) -> [f32; 2] {
         self.states[episode.state as usize]
     }
+
+    fn places(&self) -> Option<&[[f32; 2]]> {
+        Some(&self.states)
+    }
 }
 
 /// A list of states for every state, with their places beside them, coordinate by coordinate.

@@ -12,7 +12,6 @@ use super::chain::MarkovChain;
 use super::process::ControlledProcess;
 use crate::Error;
 use crate::error::check_index;
-use crate::output::write_atomically;
 
 /// Reads a [`MarkovChain`], a [`ControlledProcess`] or a [`Grid`](super::Grid) from a TOML file. Unknown keys are refused.
 ///
@@ -44,7 +43,7 @@ pub fn save(path: impl AsRef<Path>, process: &impl Serialize) -> Result<(), Erro
     let path = path.as_ref();
     let text = toml::to_string(process)
         .map_err(|error| Error::Content { path: path.into(), reason: error.to_string() })?;
-    write_atomically(path, text.as_bytes())
+    Ok(cm_files::replace(path, text)?)
 }
 
 /// A [`MarkovChain`] as it is written.

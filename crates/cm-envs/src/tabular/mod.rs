@@ -27,6 +27,7 @@ mod discount;
 mod file;
 mod goal;
 mod grid;
+#[cfg(feature = "pictures")]
 mod heat_map;
 mod krylov;
 mod occupancy;
@@ -46,6 +47,7 @@ pub use discount::Discount;
 pub use file::{load, save};
 pub use goal::GoalReaching;
 pub use grid::{Grid, GridRules, Move, Wind};
+#[cfg(feature = "pictures")]
 pub use heat_map::HeatMap;
 pub use pairs::AllPairs;
 pub use policy::Policy;

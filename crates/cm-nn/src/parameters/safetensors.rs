@@ -45,19 +45,9 @@ impl Snapshot {
         tensors.collect()
     }
 
-    /// Writes a safetensors file beside `path` and renames it, so a kill at any moment leaves the old file or the new one.
+    /// Replaces the file at `path` by a safetensors file, whole or not at all (see [`cm_files`]).
     pub fn save_safetensors(&self, path: &Path) -> Result<()> {
-        let bytes = self.to_safetensors()?;
-        let mut partial = path.as_os_str().to_owned();
-        partial.push(".partial");
-        let written = std::fs::write(&partial, bytes)
-            .and_then(|()| std::fs::File::open(&partial)?.sync_all())
-            .and_then(|()| std::fs::rename(&partial, path));
-        written.map_err(|cause| {
-            // What is left of the attempt, if anything, is of no use.
-            let _ = std::fs::remove_file(&partial);
-            Error::File { path: path.to_path_buf(), cause }
-        })
+        Ok(cm_files::replace(path, self.to_safetensors()?)?)
     }
 
     /// Reads a safetensors file; errors name it.

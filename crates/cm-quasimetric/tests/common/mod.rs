@@ -3,6 +3,8 @@
 #![allow(dead_code, reason = "every test file uses a part of this")]
 
 use cm_quasimetric::{Head, Reduction, Rows};
+use cm_random::{Philox, unit_f64};
+use rand_core::Rng;
 
 /// Every head, in several configurations, for 24 features.
 pub(crate) const HEADS: [Head; 11] = [
@@ -75,17 +77,10 @@ fn union(x: &[f64], y: &[f64]) -> f64 {
     merged.iter().map(|(left, right)| right - left).sum()
 }
 
-/// Numbers in [-1, 1) from a small generator: the same for the same seed.
+/// Numbers in [-1, 1): the same for the same seed.
 pub(crate) fn random(seed: u64, length: usize) -> Vec<f64> {
-    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(1);
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 11) as f64 / (1_u64 << 52) as f64 - 1.0
-    };
-    next();
-    (0..length).map(|_| next()).collect()
+    let mut stream = Philox::new(seed).stream(0, 0);
+    (0..length).map(|_| 2.0 * unit_f64(stream.next_u64()) - 1.0).collect()
 }
 
 pub(crate) fn to_f32(values: &[f64]) -> Vec<f32> {
@@ -98,10 +93,7 @@ pub(crate) fn pairwise<E: cm_quasimetric::Float>(
     y: &[E],
     width: usize,
 ) -> Vec<E> {
-    let (x, y) = (rows(x, width), rows(y, width));
-    let mut distances = vec![E::default(); x.rows() * y.rows()];
-    head.pairwise(x, y, &mut distances).unwrap();
-    distances
+    head.pairwise_vec(rows(x, width), rows(y, width)).unwrap()
 }
 
 pub(crate) fn rowwise<E: cm_quasimetric::Float>(
@@ -110,10 +102,7 @@ pub(crate) fn rowwise<E: cm_quasimetric::Float>(
     y: &[E],
     width: usize,
 ) -> Vec<E> {
-    let (x, y) = (rows(x, width), rows(y, width));
-    let mut distances = vec![E::default(); x.rows()];
-    head.rowwise(x, y, &mut distances).unwrap();
-    distances
+    head.rowwise_vec(rows(x, width), rows(y, width)).unwrap()
 }
 
 pub(crate) fn rows<E: cm_quasimetric::Float>(data: &[E], width: usize) -> Rows<'_, E> {

@@ -19,6 +19,7 @@ pub(super) trait Arrays {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Terminals {
     EndTrajectories,
+    #[cfg(feature = "hdf5")]
     MarkSuccess,
 }
 
@@ -65,6 +66,7 @@ fn find_ends(
         Vec::new()
     } else {
         let key = match terminals {
+            #[cfg(feature = "hdf5")]
             Terminals::MarkSuccess => {
                 "timeouts or ends (or set the largest xy step to find the ends by)"
             }
@@ -112,4 +114,11 @@ fn jumps(observations: &Matrix, limit: f32) -> Result<Vec<usize>> {
         (after[0] - before[0]).hypot(after[1] - before[1]) > limit
     };
     Ok((1..observations.rows()).filter(far).collect())
+}
+
+/// The most bytes that `stored` bytes of deflate can become: each of its bits stands for at most
+/// 129 bytes.
+#[cfg(any(feature = "hdf5", feature = "npz"))]
+pub(super) fn largest_inflated(stored: u64) -> u64 {
+    stored.saturating_mul(1032).saturating_add(1032)
 }

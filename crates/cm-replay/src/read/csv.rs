@@ -9,29 +9,6 @@ use csv::StringRecord;
 use super::ReadOptions;
 use crate::{Dataset, Error, Matrix, Result};
 
-/// Which columns of a CSV file are what.
-///
-/// The first line of the file names its columns. Rows of a trajectory follow one another.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CsvColumns {
-    /// The column that names the trajectory, by any text.
-    pub trajectory: String,
-    /// The columns whose names start with this are the observation, in the file's order.
-    pub observation_prefix: String,
-    /// The columns whose names start with this are the action, in the file's order.
-    pub action_prefix: String,
-}
-
-impl Default for CsvColumns {
-    fn default() -> Self {
-        Self {
-            trajectory: "trajectory".to_owned(),
-            observation_prefix: "observation".to_owned(),
-            action_prefix: "action".to_owned(),
-        }
-    }
-}
-
 pub(super) fn read(path: &Path, options: &ReadOptions) -> Result<Dataset> {
     let file = File::open(path).map_err(Error::io("open the file"))?;
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(file);

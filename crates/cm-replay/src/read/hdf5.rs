@@ -6,8 +6,7 @@ use rust_hdf5::format::messages::datatype::DatatypeMessage;
 use rust_hdf5::{H5Dataset, H5File, H5Type};
 
 use super::ReadOptions;
-use super::arrays::{Arrays, Terminals, assemble};
-use super::npz::largest_inflated;
+use super::arrays::{Arrays, Terminals, assemble, largest_inflated};
 use crate::{Dataset, Error, Matrix, Result};
 
 const FORMAT: &str = "HDF5";

@@ -28,16 +28,19 @@
 //! steps takes `rust-hdf5` about as long as h5py, since both are bound by decompression. Its interface for writing (chunks, gzip, boolean enumerations) is not used yet.
 
 mod arrays;
+#[cfg(feature = "csv")]
 mod csv;
 mod element;
+#[cfg(feature = "hdf5")]
 mod hdf5;
+#[cfg(feature = "npz")]
 mod npy;
+#[cfg(feature = "npz")]
 mod npz;
 mod safetensors;
 
 use std::path::Path;
 
-pub use self::csv::CsvColumns;
 use crate::{Dataset, Error, Result};
 
 /// What to read and how.
@@ -53,7 +56,34 @@ pub struct ReadOptions {
     pub csv: CsvColumns,
 }
 
-/// Reads the file at `path` into memory, by the format its extension names.
+/// Which columns of a CSV file are what.
+///
+/// The first line of the file names its columns. Rows of a trajectory follow one another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CsvColumns {
+    /// The column that names the trajectory, by any text.
+    pub trajectory: String,
+    /// The columns whose names start with this are the observation, in the file's order.
+    pub observation_prefix: String,
+    /// The columns whose names start with this are the action, in the file's order.
+    pub action_prefix: String,
+}
+
+impl Default for CsvColumns {
+    fn default() -> Self {
+        Self {
+            trajectory: "trajectory".to_owned(),
+            observation_prefix: "observation".to_owned(),
+            action_prefix: "action".to_owned(),
+        }
+    }
+}
+
+/// Reads the file at `path`, by the format its extension names.
+///
+/// A `.cmdata` file is checked whole, checksums included, but stays mapped: nothing is copied, and
+/// the file must not be changed while it is in use (see [`Dataset::open`]). Every other file is
+/// read into memory. A format whose feature is switched off is an error that names the feature.
 ///
 /// ```
 /// use cm_replay::{ReadOptions, read};
@@ -77,11 +107,20 @@ fn read_by_extension(path: &Path, options: &ReadOptions) -> Result<Dataset> {
     }
     let extension = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
     let data = match extension.as_str() {
+        #[cfg(feature = "hdf5")]
         "hdf5" | "h5" => hdf5::read(path, options),
+        #[cfg(not(feature = "hdf5"))]
+        "hdf5" | "h5" => Err(Error::Feature { format: "HDF5", feature: "hdf5" }),
+        #[cfg(feature = "npz")]
         "npz" => npz::read(path, options),
+        #[cfg(not(feature = "npz"))]
+        "npz" => Err(Error::Feature { format: "npz", feature: "npz" }),
         "safetensors" => safetensors::read(path, options),
+        #[cfg(feature = "csv")]
         "csv" => csv::read(path, options),
-        "cmdata" => Dataset::load(path),
+        #[cfg(not(feature = "csv"))]
+        "csv" => Err(Error::Feature { format: "CSV", feature: "csv" }),
+        "cmdata" => Dataset::open_checked(path),
         _ => Err(Error::Parameter {
             name: "the extension of the file",
             expected: "hdf5, h5, npz, safetensors, csv or cmdata",

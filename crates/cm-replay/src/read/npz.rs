@@ -8,7 +8,7 @@ use zip::ZipArchive;
 use zip::read::ZipFile;
 
 use super::ReadOptions;
-use super::arrays::{Arrays, Terminals, assemble};
+use super::arrays::{Arrays, Terminals, assemble, largest_inflated};
 use super::npy::NpyHeader;
 use crate::{Dataset, Error, Matrix, Result};
 
@@ -78,9 +78,4 @@ fn check_end(name: &str, file: &mut impl Read) -> Result<()> {
         Ok(_) => Err(Error::format(FORMAT, format!("array `{name}` is longer than it claims"))),
         Err(error) => Err(Error::format(FORMAT, format!("array `{name}`: {error}"))),
     }
-}
-
-/// The most bytes that `stored` bytes of deflate can become: each of its bits stands for at most 129 bytes.
-pub(super) fn largest_inflated(stored: u64) -> u64 {
-    stored.saturating_mul(1032).saturating_add(1032)
 }

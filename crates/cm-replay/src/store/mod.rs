@@ -76,7 +76,12 @@ impl Dataset {
     /// does, is fine.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        open_mapped(path).map_err(|error| error.in_file(path))
+        open_mapped(path, false).map_err(|error| error.in_file(path))
+    }
+
+    /// [`Self::open`] once every checksum has been found right.
+    pub(crate) fn open_checked(path: &Path) -> Result<Self> {
+        open_mapped(path, true).map_err(|error| error.in_file(path))
     }
 
     /// Reads the file at `path` into memory and checks every checksum.
@@ -92,10 +97,13 @@ impl Dataset {
     }
 }
 
-fn open_mapped(path: &Path) -> Result<Dataset> {
+fn open_mapped(path: &Path, checked: bool) -> Result<Dataset> {
     let map = Arc::new(map_file(path)?);
     let header = read_header(&map)?;
     assemble(&map, &header, |array, columns| {
+        if checked {
+            check_array(&map, &header, array)?;
+        }
         let rows = header.steps as usize;
         Ok(Matrix::mapped(map.clone(), array.offset as usize, rows, columns))
     })

@@ -183,7 +183,8 @@ impl StoreWriter {
         target.seek(SeekFrom::Start(0)).map_err(write_error)?;
         target.write_all(&preamble.encode()).map_err(write_error)?;
         let file = target.into_inner().map_err(|error| write_error(error.into_error()))?;
-        publish(file, &path)
+        let file = file.into_temp_path();
+        cm_files::publish(&file, &path).map_err(|error| write_error(error.cause))
     }
 }
 
@@ -210,17 +211,6 @@ impl std::fmt::Debug for ArrayWriter {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(formatter, "ArrayWriter({}, {})", self.name, self.columns)
     }
-}
-
-/// Flushes `file` to the disk and renames it to `path`, so that a crash at any moment leaves the old file or the new one.
-fn publish(file: NamedTempFile, path: &Path) -> Result<()> {
-    file.as_file().sync_all().map_err(Error::io("flush the file to the disk"))?;
-    file.persist(path).map_err(|error| Error::io("rename the finished file")(error.error))?;
-    // The rename is durable once the folder is; where folders cannot be flushed, nothing more can be done.
-    if let Ok(folder) = File::open(folder_of(path)) {
-        let _ = folder.sync_all();
-    }
-    Ok(())
 }
 
 fn folder_of(path: &Path) -> &Path {

@@ -212,7 +212,7 @@ impl<'m, B: Backend> Cohort<'m, B> {
         let evaluation = &run.settings.evaluation;
         let plan = Rollout { episodes: evaluation.episodes, seed: evaluation.seed, paths: 0 };
         let learner = self.actor.learner.as_ref();
-        let (world, scaling) = (&run.task.world, &run.task.scaling);
+        let (world, scaling) = (run.task.world()?, &run.task.scaling);
         let found = evaluate(world, learner, &self.actor.backend, scaling, &plan)?;
         run.evaluated(&found, parameters)?;
         Ok(found.success)

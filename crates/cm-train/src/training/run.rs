@@ -6,7 +6,7 @@ use cm_nn::Snapshot;
 
 use super::{Replica, Report, Timings};
 use crate::record::{Events, Table};
-use crate::{Checkpoint, Error, Evaluation, Result, RunFolder, RunSettings, Task, World};
+use crate::{Checkpoint, Error, Evaluation, Result, RunFolder, RunSettings, Task};
 
 /// A run under way.
 pub(super) struct Run<'a> {
@@ -93,7 +93,7 @@ impl<'a> Run<'a> {
     }
 
     pub(super) fn evaluates(&self) -> bool {
-        self.settings.evaluate_every > 0 && !matches!(self.task.world, World::None)
+        self.settings.evaluate_every > 0 && self.task.world.is_some()
     }
 
     /// Whether an evaluation is due before the first step.

@@ -12,13 +12,10 @@ const CHUNK: usize = 4096;
 /// How hard gzip tries; h5py's default.
 const GZIP: u32 = 4;
 
-/// Writes `data` beside `path` and renames it.
+/// Replaces the file at `path` by `data`, whole or not at all.
 pub(super) fn write(data: &Dataset, path: &Path) -> anyhow::Result<()> {
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(".partial");
-    let context = || format!("could not write {}", path.display());
-    write_file(data, Path::new(&partial)).with_context(context)?;
-    std::fs::rename(&partial, path).with_context(context)
+    cm_files::replace_with(path, |partial| write_file(data, partial))
+        .with_context(|| format!("could not write {}", path.display()))
 }
 
 fn write_file(data: &Dataset, path: &Path) -> anyhow::Result<()> {

@@ -72,7 +72,7 @@ impl Plan {
         Ok(Some(file.plan))
     }
 
-    /// Writes the plan, and what became of it once that is known, beside `path` and renames it.
+    /// Writes the plan, and what became of it once that is known, to `path`.
     pub(super) fn save(&self, path: &Path, result: Option<&super::Report>) -> anyhow::Result<()> {
         #[derive(Serialize)]
         struct File<'a> {
@@ -80,10 +80,7 @@ impl Plan {
             result: Option<&'a super::Report>,
         }
         let text = toml::to_string(&File { plan: self, result })?;
-        let partial = path.with_extension("toml.partial");
-        std::fs::write(&partial, text)
-            .and_then(|()| std::fs::rename(&partial, path))
-            .with_context(|| format!("could not write {}", path.display()))
+        Ok(cm_files::replace(path, text)?)
     }
 }
 

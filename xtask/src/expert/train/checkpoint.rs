@@ -43,16 +43,12 @@ impl Checkpoint {
         Ok(Some(checkpoint))
     }
 
-    /// Writes beside `path` and renames.
+    /// Replaces the file at `path`, whole or not at all.
     pub(super) fn save(&self, path: &Path) -> anyhow::Result<()> {
         let body = bincode::encode_to_vec(self, bincode::config::standard())?;
         let mut bytes = MAGIC.to_vec();
         bytes.extend((body.len() as u64).to_le_bytes());
         bytes.extend(body);
-        let partial = path.with_extension("partial");
-        std::fs::write(&partial, bytes)
-            .and_then(|()| std::fs::File::open(&partial)?.sync_all())
-            .and_then(|()| std::fs::rename(&partial, path))
-            .with_context(|| format!("could not write {}", path.display()))
+        Ok(cm_files::replace(path, bytes)?)
     }
 }

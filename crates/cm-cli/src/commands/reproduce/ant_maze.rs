@@ -7,7 +7,7 @@ use cm_envs::ant_maze::Task;
 use cm_envs::mujoco::Mujoco;
 use cm_train::{Device, Job, Method, MethodSettings, RunFolder, RunSettings, read_evaluations};
 
-use super::report::{Spread, print_table, spread, write_file};
+use super::report::{Spread, print_table, spread};
 use crate::figures::{Chart, Curve};
 use crate::page::Page;
 
@@ -257,7 +257,7 @@ fn report(arguments: &Arguments, tasks: &[Task], jobs: &[Job]) -> anyhow::Result
         page.details(&job.folder.display().to_string(), &job.settings.to_toml());
     }
     let file = arguments.out.join("index.html");
-    write_file(&file, &page.to_html())?;
+    cm_files::replace(&file, page.to_html())?;
     println!("{}", file.display());
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use cm_train::{Device, Job, Method, RunSettings, TaskSettings};
+use cm_train::{Device, Job, Method, RunSettings};
 
 use super::report;
 
@@ -72,9 +72,7 @@ fn jobs(arguments: &Arguments, out: &Path) -> anyhow::Result<Vec<Job>> {
             settings.evaluate_every = every;
             settings.checkpoint_every = every;
             settings.evaluation.episodes = arguments.episodes.unwrap_or(episodes);
-            if let TaskSettings::PointMaze { data, .. } = &mut settings.task {
-                data.seed = seed;
-            }
+            settings.task.set_data_seed(seed);
             settings.check()?;
             jobs.push(Job { folder: out.join(format!("{method}-{seed}")), settings });
         }

@@ -54,7 +54,7 @@ pub(crate) fn write(jobs: &[Job], out: &Path) -> anyhow::Result<()> {
     let from = if reached.unwrap_or(0) > 100_000 { 100_000 } else { reached.unwrap_or(0) / 2 };
     let table = table(&results, from);
     print_table(&table);
-    write_file(&out.join("results.csv"), &csv(&table))?;
+    cm_files::replace(out.join("results.csv"), csv(&table))?;
 
     let success = figures.join("success.png");
     draw_success(&results, &success)?;
@@ -94,7 +94,7 @@ pub(crate) fn write(jobs: &[Job], out: &Path) -> anyhow::Result<()> {
         page.details(&name, &job.settings.to_toml());
     }
     let file = out.join("index.html");
-    write_file(&file, &page.to_html())?;
+    cm_files::replace(&file, page.to_html())?;
     println!("{}", file.display());
     Ok(())
 }
@@ -296,14 +296,6 @@ fn sentence(findings: &Findings) -> String {
         "{violated} of {triples} random triples violate the triangle inequality; of {pairs} goals that the paths connect, greedy paths reach {composed:.0} % by \
          distances composed of short ones and {alone:.0} % by the distance to the goal alone; of {on_one_path} pairs on one path, {farther_back} are farther apart against its direction than with it{lengths}."
     )
-}
-
-/// Writes beside the file and renames.
-pub(super) fn write_file(file: &Path, text: &str) -> anyhow::Result<()> {
-    let partial = file.with_extension("partial");
-    std::fs::write(&partial, text)
-        .and_then(|()| std::fs::rename(&partial, file))
-        .with_context(|| format!("{}: could not be written", file.display()))
 }
 
 #[cfg(test)]

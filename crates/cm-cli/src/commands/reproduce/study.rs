@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 
 use cm_envs::point_maze::PointMaze;
+use cm_random::{Philox, Stream, below_u64};
 use cm_train::{GreedyPath, Links, Method, Model, Planner, RoadMap};
+use rand_core::Rng;
 
 /// What was found.
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +49,7 @@ const STARTS: usize = 8;
 const ROUNDING: f32 = 1e-5;
 
 pub(crate) fn study(model: &Model, maze: &PointMaze) -> anyhow::Result<Findings> {
-    let mut random = Numbers(0x9e37_79b9_7f4a_7c15);
+    let mut random = Numbers::new(0x300);
     let violated = violated(model, maze, &mut random)?;
     let places = road_map_places(maze);
     let map = RoadMap::new(model, &places, links(model.settings().method.method()))?;
@@ -67,7 +69,7 @@ pub(crate) fn study(model: &Model, maze: &PointMaze) -> anyhow::Result<Findings>
 
 /// Random states for a road map, the same for every model.
 pub(crate) fn road_map_places(maze: &PointMaze) -> Vec<f32> {
-    let mut random = Numbers(1);
+    let mut random = Numbers::new(0x301);
     (0..PLACES).flat_map(|_| maze.states()[random.below(maze.states().len())]).collect()
 }
 
@@ -175,16 +177,16 @@ fn with_and_against(
     Ok(ThereAndBack { pairs: PAIRS, farther, lengths })
 }
 
-/// A small generator (SplitMix64) for which states to look at.
-struct Numbers(u64);
+/// Which states to look at.
+struct Numbers(Stream);
 
 impl Numbers {
+    /// One of the streams of programs.
+    fn new(stream: u32) -> Self {
+        Self(Philox::new(0).stream(0, stream))
+    }
+
     fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^= z >> 31;
-        ((u128::from(z) * bound as u128) >> 64) as usize
+        below_u64(self.0.next_u64(), bound as u64) as usize
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use cm_draw::Drawn;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
@@ -9,8 +10,6 @@ use super::frame::{Frame, GOAL, WALL};
 use super::skeleton::legs;
 use crate::Error;
 use crate::ant_maze::{Maze, STATE};
-use crate::output::write_atomically;
-use crate::plot::Drawn;
 
 /// An episode seen from above, as an animated GIF: the ant with its legs, the way it came, and its goal.
 ///
@@ -49,8 +48,8 @@ impl Animation<'_> {
     /// Writes the animation. A file already there is replaced at once or not at all.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let path = path.as_ref();
-        let bytes = self.encode().map_err(|reason| Error::Picture { path: path.into(), reason })?;
-        write_atomically(path, &bytes)
+        let failed = |reason| cm_draw::Error::Picture { path: path.into(), reason };
+        Ok(cm_files::replace(path, self.encode().map_err(failed)?)?)
     }
 
     fn encode(&self) -> Result<Vec<u8>, String> {

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
+use cm_draw::{Drawing, Drawn, colour};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
 use super::frame::Frame;
 use crate::Error;
 use crate::ant_maze::{Maze, SCALE};
-use crate::plot::{self, Drawn, colour};
 
 /// How often each spot of a maze was visited, in squares of half a unit.
 ///
@@ -68,33 +68,33 @@ impl Coverage {
 
     /// Draws the squares, lighter for more visits on a logarithmic scale, as PNG or SVG, as the extension says.
     pub fn save(&self, path: impl AsRef<Path>, title: &str) -> Result<(), Error> {
-        let size = self.frame().size();
-        plot::save(
-            path.as_ref(),
-            size,
-            |area| self.draw(area, title),
-            |area| self.draw(area, title),
-        )
+        let picture = Titled { coverage: self, title };
+        Ok(cm_draw::save(path.as_ref(), self.frame().size(), &picture)?)
     }
 
     fn frame(&self) -> Frame {
         Frame::new(self.maze, 800, 40)
     }
+}
 
-    fn draw<Backend: DrawingBackend>(
-        &self,
-        area: &DrawingArea<Backend, Shift>,
-        title: &str,
-    ) -> Drawn<Backend> {
-        let frame = self.frame();
+/// A picture with its headline.
+struct Titled<'a> {
+    coverage: &'a Coverage,
+    title: &'a str,
+}
+
+impl Drawing for Titled<'_> {
+    fn draw<Backend: DrawingBackend>(&self, area: &DrawingArea<Backend, Shift>) -> Drawn<Backend> {
+        let Coverage { columns, counts, .. } = self.coverage;
+        let frame = self.coverage.frame();
         area.fill(&WHITE)?;
-        area.draw(&Text::new(title, (10, 10), ("sans-serif", 20)))?;
+        area.draw(&Text::new(self.title, (10, 10), ("sans-serif", 20)))?;
         frame.draw_walls(area)?;
-        let largest = self.counts.iter().copied().max().unwrap_or(0).max(1);
+        let largest = counts.iter().copied().max().unwrap_or(0).max(1);
         let scale = ((largest + 1) as f64).ln();
-        for (index, &count) in self.counts.iter().enumerate().filter(|&(_, &count)| count > 0) {
-            let corner = [index % self.columns, index / self.columns]
-                .map(|square| square as f64 * SIDE - 1.5 * SCALE);
+        for (index, &count) in counts.iter().enumerate().filter(|&(_, &count)| count > 0) {
+            let corner =
+                [index % columns, index / columns].map(|square| square as f64 * SIDE - 1.5 * SCALE);
             let opposite = corner.map(|x| x + SIDE);
             let corners = [frame.pixel(corner), frame.pixel(opposite)];
             let shade = colour(((count + 1) as f64).ln() / scale);

@@ -1,10 +1,10 @@
 //! The maze itself: where a place of the plane is in the picture, and the walls.
 
+use cm_draw::Drawn;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
 use crate::ant_maze::{Maze, SCALE};
-use crate::plot::Drawn;
 
 pub(super) const WALL: RGBColor = RGBColor(70, 74, 82);
 pub(super) const GOAL: RGBColor = RGBColor(214, 39, 40);

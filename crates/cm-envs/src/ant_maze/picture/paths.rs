@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
+use cm_draw::{Drawing, Drawn, colour};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
 use super::frame::Frame;
 use crate::ant_maze::Maze;
-use crate::plot::{self, Drawn, colour};
 use crate::{Error, Outcome};
 
 /// The paths of episodes through a maze, each in a colour of its own, with their goals as discs and their starts as rings.
@@ -35,14 +35,15 @@ pub struct Paths<'a> {
 impl Paths<'_> {
     /// Writes the picture as PNG or SVG, as the extension says. A file already there is replaced at once or not at all.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
-        let frame = self.frame();
-        plot::save(path.as_ref(), frame.size(), |area| self.draw(area), |area| self.draw(area))
+        Ok(cm_draw::save(path.as_ref(), self.frame().size(), self)?)
     }
 
     fn frame(&self) -> Frame {
         Frame::new(self.maze, 800, 40)
     }
+}
 
+impl Drawing for Paths<'_> {
     fn draw<Backend: DrawingBackend>(&self, area: &DrawingArea<Backend, Shift>) -> Drawn<Backend> {
         let frame = self.frame();
         area.fill(&WHITE)?;

@@ -170,11 +170,13 @@ impl Grid {
     }
 
     /// Where the wind blows, if there is one.
+    #[cfg(feature = "pictures")]
     pub(crate) fn wind_direction(&self) -> Option<Move> {
         self.rules.wind.map(|wind| wind.direction)
     }
 
     /// What is in each cell, line by line.
+    #[cfg(feature = "pictures")]
     pub(crate) fn cells(&self) -> &[Cell] {
         &self.cells
     }

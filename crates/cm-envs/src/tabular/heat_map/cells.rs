@@ -1,11 +1,11 @@
 //! What lies on the grid: cells, their symbols, the path and the star.
 
+use cm_draw::{Drawn, colour, contrasting};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::{HeatMap, LEFT, PATH, TOP, UNREACHABLE, WALL};
-use crate::plot::{Drawn, colour, contrasting};
 use crate::tabular::grid::{Cell, Move};
 
 /// Cells smaller than this are drawn without their symbols.
@@ -112,22 +112,6 @@ impl HeatMap<'_> {
         let ((line, column), side) = (self.grid.cell_of(state), self.side());
         (LEFT + column as i32 * side + side / 2, TOP + line as i32 * side + side / 2)
     }
-}
-
-/// A five-pointed star, white with a black edge.
-pub(super) fn draw_star<Backend: DrawingBackend>(
-    area: &DrawingArea<Backend, Shift>,
-    middle: (i32, i32),
-    radius: i32,
-) -> Drawn<Backend> {
-    let corner = |index: i32| {
-        let length = f64::from(radius) * if index % 2 == 0 { 1.0 } else { 0.42 };
-        let angle = f64::from(index) * std::f64::consts::PI / 5.0;
-        let offset = (length * angle.sin(), -length * angle.cos());
-        (middle.0 + offset.0.round() as i32, middle.1 + offset.1.round() as i32)
-    };
-    area.draw(&Polygon::new((0..10).map(corner).collect::<Vec<_>>(), WHITE.filled()))?;
-    area.draw(&PathElement::new((0..=10).map(corner).collect::<Vec<_>>(), BLACK.stroke_width(2)))
 }
 
 pub(super) fn draw_cross<Backend: DrawingBackend>(

@@ -1,12 +1,12 @@
 //! What lies around the grid: line and column numbers, the colour scale and the legend.
 
+use cm_draw::{Drawn, colour_scale, star, text};
 use plotters::coord::Shift;
 use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::text_anchor::{HPos, VPos};
 
-use super::cells::{draw_cross, draw_star};
-use super::{BAR, BAR_GAP, HeatMap, LEFT, LEGEND_ROW, PATH, TOP, UNREACHABLE, WALL};
-use crate::plot::{Drawn, colour, ticks};
+use super::cells::draw_cross;
+use super::{BAR_GAP, HeatMap, LEFT, LEGEND_ROW, PATH, TOP, UNREACHABLE, WALL};
 use crate::tabular::grid::Cell;
 
 impl HeatMap<'_> {
@@ -15,9 +15,8 @@ impl HeatMap<'_> {
         area: &DrawingArea<Backend, Shift>,
     ) -> Drawn<Backend> {
         let (side, bottom) = (self.side(), TOP + self.height());
-        let label = |size: i32| ("sans-serif", size).into_font();
-        let below = label(14).color(&BLACK).pos(Pos::new(HPos::Center, VPos::Top));
-        let beside = label(14).color(&BLACK).pos(Pos::new(HPos::Right, VPos::Center));
+        let below = text(14, HPos::Center, VPos::Top);
+        let beside = text(14, HPos::Right, VPos::Center);
         // Every number where there is room, else every fifth, tenth, ...
         let every = [1, 2, 5, 10, 20, 50, 100].into_iter().find(|every| every * side >= 28);
         let every = every.unwrap_or(200) as usize;
@@ -31,8 +30,7 @@ impl HeatMap<'_> {
         }
         let middle = (LEFT + self.width() / 2, TOP + self.height() / 2);
         area.draw(&Text::new("column", (middle.0, bottom + 24), below))?;
-        let upwards = label(14).transform(FontTransform::Rotate270).color(&BLACK);
-        let upwards = upwards.pos(Pos::new(HPos::Center, VPos::Top));
+        let upwards = text(14, HPos::Center, VPos::Top).transform(FontTransform::Rotate270);
         area.draw(&Text::new("line", (14, middle.1), upwards))
     }
 
@@ -40,25 +38,8 @@ impl HeatMap<'_> {
         &self,
         area: &DrawingArea<Backend, Shift>,
     ) -> Drawn<Backend> {
-        let (left, height, largest) =
-            (LEFT + self.width() + BAR_GAP, self.height(), self.largest());
-        for row in 0..height {
-            let fraction = 1.0 - f64::from(row) / f64::from((height - 1).max(1));
-            let corners = [(left, TOP + row), (left + BAR, TOP + row + 1)];
-            area.draw(&Rectangle::new(corners, colour(fraction).filled()))?;
-        }
-        area.draw(&Rectangle::new([(left, TOP), (left + BAR, TOP + height)], BLACK))?;
-        let style = ("sans-serif", 14).into_font().color(&BLACK);
-        let beside = style.clone().pos(Pos::new(HPos::Left, VPos::Center));
-        for tick in ticks(largest) {
-            let y = TOP + height - (tick / largest * f64::from(height)).round() as i32;
-            area.draw(&PathElement::new([(left + BAR, y), (left + BAR + 4, y)], BLACK))?;
-            let text = format!("{}", (tick * 1e6).round() / 1e6);
-            area.draw(&Text::new(text, (left + BAR + 8, y), beside.clone()))?;
-        }
-        let upwards = ("sans-serif", 14).into_font().transform(FontTransform::Rotate270);
-        let upwards = upwards.color(&BLACK).pos(Pos::new(HPos::Center, VPos::Top));
-        area.draw(&Text::new(self.scale, (left + BAR + 58, TOP + height / 2), upwards))
+        let left_top = (LEFT + self.width() + BAR_GAP, TOP);
+        colour_scale(area, left_top, self.height(), (0.0, self.largest()), self.scale)
     }
 
     /// One entry for everything that is in the picture, in rows that fit its width.
@@ -66,8 +47,7 @@ impl HeatMap<'_> {
         &self,
         area: &DrawingArea<Backend, Shift>,
     ) -> Drawn<Backend> {
-        let style = ("sans-serif", 14).into_font().color(&BLACK);
-        let beside = style.pos(Pos::new(HPos::Left, VPos::Center));
+        let beside = text(14, HPos::Left, VPos::Center);
         for (entry, (row, x)) in self.entries().into_iter().zip(self.entry_places()) {
             let y = TOP + self.height() + 62 + row * LEGEND_ROW;
             self.draw_key(area, entry, (x, y))?;
@@ -123,7 +103,7 @@ impl HeatMap<'_> {
     ) -> Drawn<Backend> {
         let square = |fill: RGBColor| Rectangle::new([(x, y - 8), (x + 16, y + 8)], fill.filled());
         match entry {
-            Entry::Star => draw_star(area, (x + 8, y), 9),
+            Entry::Star => star(area, (x + 8, y), 9),
             Entry::Path => {
                 area.draw(&PathElement::new([(x, y), (x + 18, y)], PATH.stroke_width(4)))?;
                 area.draw(&Circle::new((x + 3, y), 5, PATH.filled()))

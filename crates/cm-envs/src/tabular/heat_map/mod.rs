@@ -5,14 +5,13 @@ mod legend;
 
 use std::path::Path;
 
+use cm_draw::{COLOUR_SCALE_WIDTH, Drawing, Drawn, star};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
 use super::grid::Grid;
 use crate::Error;
 use crate::error::check_index;
-use crate::plot::{self, Drawn};
-use cells::draw_star;
 
 /// A heat map of a grid: walls are black, colours go from dark (0) to light (the largest finite value), cells of infinite
 /// value are grey and crossed out.
@@ -54,8 +53,7 @@ pub struct HeatMap<'a> {
 const LEFT: i32 = 64;
 const TOP: i32 = 56;
 const BAR_GAP: i32 = 28;
-const BAR: i32 = 20;
-const RIGHT: i32 = 100;
+const RIGHT: i32 = 24;
 const BOTTOM: i32 = 56;
 const LEGEND_ROW: i32 = 26;
 const PATH: RGBColor = RGBColor(230, 85, 13);
@@ -68,7 +66,7 @@ impl HeatMap<'_> {
         self.check()?;
         let height = TOP + self.height() + BOTTOM + self.legend_rows() * LEGEND_ROW;
         let size = (self.picture_width() as u32, height as u32);
-        plot::save(path.as_ref(), size, |area| self.draw(area), |area| self.draw(area))
+        Ok(cm_draw::save(path.as_ref(), size, self)?)
     }
 
     fn check(&self) -> Result<(), Error> {
@@ -95,7 +93,7 @@ impl HeatMap<'_> {
 
     fn picture_width(&self) -> i32 {
         let title = LEFT + 11 * self.title.chars().count() as i32;
-        (LEFT + self.width() + BAR_GAP + BAR + RIGHT).max(title).max(480)
+        (LEFT + self.width() + BAR_GAP + COLOUR_SCALE_WIDTH + RIGHT).max(title).max(480)
     }
 
     fn width(&self) -> i32 {
@@ -112,13 +110,15 @@ impl HeatMap<'_> {
         let largest = finite.fold(0.0, f64::max);
         if largest > 0.0 { largest } else { 1.0 }
     }
+}
 
+impl Drawing for HeatMap<'_> {
     fn draw<Backend: DrawingBackend>(&self, area: &DrawingArea<Backend, Shift>) -> Drawn<Backend> {
         area.fill(&WHITE)?;
         area.draw(&Text::new(self.title, (LEFT, 18), ("sans-serif", 22)))?;
         self.draw_cells(area)?;
         self.draw_path(area)?;
-        draw_star(area, self.middle(self.center), (self.side() * 2 / 5).max(8))?;
+        star(area, self.middle(self.center), (self.side() * 2 / 5).max(8))?;
         self.draw_axes(area)?;
         self.draw_scale(area)?;
         self.draw_legend(area)
