@@ -14,8 +14,8 @@ use cm_learner::{
 };
 use cm_nn::check::{Within, finite, not_negative, positive, require};
 use cm_nn::{
-    AdamSettings, Backend, HeadSettings, Mlp, MlpSettings, Over, Parameters, Quasimetric,
-    QuasimetricSettings, ReductionSettings, Result, Var,
+    AdamSettings, Backend, Head, Mlp, MlpSettings, Over, Parameters, Quasimetric,
+    QuasimetricSettings, Reduction, Result, Var,
 };
 use cm_policy::{Actor, ActorSettings, BehaviourCloning, Extraction, PolicyGoals, PolicySettings};
 use serde::{Deserialize, Serialize};
@@ -122,12 +122,11 @@ impl Default for QrlSettings {
 impl QrlSettings {
     /// The 2-D experiment as the authors' script runs it.
     pub fn plane() -> Self {
-        let head = HeadSettings::Mrn { components: 1, epsilon: 0.0, separate: true };
         let actor = ActorSettings::plane();
         let network = actor.policy.network.clone();
         Self {
             features: FeatureSettings::PLANE,
-            quasimetric: QuasimetricSettings { head, features: 512, network },
+            quasimetric: QuasimetricSettings { separate: true, network, ..Default::default() },
             transition: TransitionSettings::ActionInput,
             push_offset: 500.0,
             push_sharpness: 0.01,
@@ -147,10 +146,15 @@ impl QrlSettings {
     pub fn original() -> Self {
         let network = |layers| MlpSettings { hidden: vec![1024; layers], ..Default::default() };
         let adam = |learning_rate| AdamSettings { learning_rate, ..Default::default() };
-        let head = HeadSettings::Iqe { groups: 64, reduction: ReductionSettings::MaxMean };
+        let head = Head::Iqe { groups: 64, reduction: Reduction::MAX_MEAN };
         Self {
             features: FeatureSettings::Raw,
-            quasimetric: QuasimetricSettings { head, features: 2048, network: network(2) },
+            quasimetric: QuasimetricSettings {
+                head,
+                features: 2048,
+                separate: false,
+                network: network(2),
+            },
             transition: TransitionSettings::Latent {
                 size: 128,
                 encoder: network(3),

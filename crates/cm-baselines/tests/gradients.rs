@@ -5,8 +5,8 @@ use cm_baselines::{
 };
 use cm_learner::{Dimensions, Group, Learner, Metrics, Transitions};
 use cm_nn::{
-    Activation, Backend, DfdxBackend, HeadSettings, MlpSettings, QuasimetricSettings,
-    ReductionSettings, Result, Var,
+    Activation, Backend, DfdxBackend, Head, MlpSettings, QuasimetricSettings, Reduction, Result,
+    Var,
 };
 use cm_policy::{ActorSettings, BehaviourCloning, PolicySettings};
 use cm_random::{Philox, normal_pair};
@@ -93,13 +93,11 @@ fn item(loss: Result<Var<B>>) -> f64 {
 
 #[test]
 fn qrl() {
-    let mrn = QuasimetricSettings {
-        head: HeadSettings::Mrn { components: 1, epsilon: 0.0, separate: true },
-        features: 8,
-        network: network(),
-    };
+    let mrn =
+        QuasimetricSettings { head: Head::MRN, features: 8, separate: true, network: network() };
     let iqe = QuasimetricSettings {
-        head: HeadSettings::Iqe { groups: 2, reduction: ReductionSettings::MaxMean },
+        head: Head::Iqe { groups: 2, reduction: Reduction::MAX_MEAN },
+        separate: false,
         ..mrn.clone()
     };
     let latent = TransitionSettings::Latent { size: 5, encoder: network(), residual: network() };

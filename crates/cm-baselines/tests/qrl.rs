@@ -5,7 +5,7 @@ mod common;
 use cm_baselines::{Qrl, QrlSettings, TransitionSettings};
 use cm_learner::DualOptimiser;
 use cm_learner::{FeatureSettings, Learner};
-use cm_nn::{AdamSettings, DfdxBackend, HeadSettings, MlpSettings, QuasimetricSettings};
+use cm_nn::{AdamSettings, DfdxBackend, Head, MlpSettings, QuasimetricSettings};
 use cm_policy::{ActorSettings, BehaviourCloning, Extraction, PolicyGoals, PolicySettings};
 use common::{World, check_repeats_and_resumes, network};
 
@@ -14,9 +14,9 @@ fn settings(learning_rate: f32) -> QrlSettings {
     QrlSettings {
         features: FeatureSettings::Raw,
         quasimetric: QuasimetricSettings {
-            head: HeadSettings::MRN,
             features: 64,
             network: network(64),
+            ..Default::default()
         },
         transition_weight: 0.1,
         margin: 0.0025,
@@ -43,7 +43,12 @@ fn latent(settings: QrlSettings) -> QrlSettings {
             encoder: linear.clone(),
             residual: network(64),
         },
-        quasimetric: QuasimetricSettings { head: HeadSettings::Max, features: 64, network: linear },
+        quasimetric: QuasimetricSettings {
+            head: Head::Max,
+            features: 64,
+            separate: false,
+            network: linear,
+        },
         ..settings
     }
 }

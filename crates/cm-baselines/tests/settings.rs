@@ -5,10 +5,7 @@ use cm_baselines::{
 };
 use cm_learner::DualOptimiser;
 use cm_learner::{Dimensions, Learner, Transitions};
-use cm_nn::{
-    AdamSettings, DfdxBackend, HeadSettings, MlpSettings, QuasimetricSettings, ReductionSettings,
-    Var,
-};
+use cm_nn::{AdamSettings, DfdxBackend, Head, MlpSettings, QuasimetricSettings, Reduction, Var};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -60,8 +57,7 @@ fn the_original_multiplier_starts_at_one_hundredth() {
 #[test]
 fn refuses_values_outside_their_ranges() {
     let qrl = QrlSettings::plane;
-    let metric =
-        |head, features| QuasimetricSettings { head, features, ..QrlSettings::plane().quasimetric };
+    let metric = |head, features| QuasimetricSettings { head, features, ..Default::default() };
     let bad = AdamSettings { learning_rate: -1.0, ..Default::default() };
     let none = TransitionSettings::Latent {
         size: 0,
@@ -76,24 +72,18 @@ fn refuses_values_outside_their_ranges() {
         ("transition_weight", QrlSettings { transition_weight: f32::INFINITY, ..qrl() }),
         ("dual_start", QrlSettings { dual_start: f32::INFINITY, ..qrl() }),
         ("size", QrlSettings { transition: none, ..qrl() }),
-        ("features", QrlSettings { quasimetric: metric(HeadSettings::Max, 0), ..qrl() }),
+        ("features", QrlSettings { quasimetric: metric(Head::Max, 0), ..qrl() }),
         (
             "features",
             QrlSettings {
-                quasimetric: metric(
-                    HeadSettings::Iqe { groups: 7, reduction: ReductionSettings::MaxMean },
-                    64,
-                ),
+                quasimetric: metric(Head::Iqe { groups: 7, reduction: Reduction::MAX_MEAN }, 64),
                 ..qrl()
             },
         ),
         (
             "features",
             QrlSettings {
-                quasimetric: metric(
-                    HeadSettings::Iqe { groups: 0, reduction: ReductionSettings::MaxMean },
-                    64,
-                ),
+                quasimetric: metric(Head::Iqe { groups: 0, reduction: Reduction::MAX_MEAN }, 64),
                 ..qrl()
             },
         ),

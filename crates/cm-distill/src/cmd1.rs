@@ -6,8 +6,8 @@ use cm_learner::{
 };
 use cm_nn::check::{Within, positive};
 use cm_nn::{
-    AdamSettings, Backend, HeadSettings, Mlp, MlpSettings, Parameters, Quasimetric,
-    QuasimetricSettings, Twin, Var,
+    AdamSettings, Backend, Head, Mlp, MlpSettings, Parameters, Quasimetric, QuasimetricSettings,
+    Twin, Var,
 };
 use cm_policy::{Actor, ActorSettings};
 use serde::{Deserialize, Serialize};
@@ -92,10 +92,10 @@ impl Cmd1Settings {
     /// over the root of 512, no potential, Adam 3e-4.
     pub fn ogbench() -> Self {
         let actor = ActorSettings::ogbench();
-        let head = HeadSettings::Mrn { components: 8, epsilon: 0.0, separate: false };
+        let head = Head::Mrn { components: 8, epsilon: 0.0 };
         let network = actor.policy.network.clone();
         Self {
-            quasimetric: QuasimetricSettings { head, features: 512, network },
+            quasimetric: QuasimetricSettings { head, network, ..Default::default() },
             potential: false,
             twin: true,
             contrastive: ContrastiveSettings {
@@ -121,8 +121,8 @@ impl Cmd1Settings {
 
 /// The quasimetric of the 2-D experiment.
 pub(crate) fn plane_quasimetric() -> QuasimetricSettings {
-    let head = HeadSettings::Mrn { components: 1, epsilon: 0.0, separate: true };
-    QuasimetricSettings { head, features: 512, network: ActorSettings::plane().policy.network }
+    let network = ActorSettings::plane().policy.network;
+    QuasimetricSettings { separate: true, network, ..Default::default() }
 }
 
 /// CMD 1-step: `f(s, a, g) = c(g) - d((s, a), (g, a'))` (Eq. 12, `eq:critic_reparam`) learned contrastively, so that `d` is the successor distance.
@@ -174,7 +174,8 @@ impl<B: Backend> Cmd1<B> {
             None => None,
         };
         let loss = |d: &Quasimetric<B>| {
-            let distance = d.pairs(&d.features(&from)?, &d.features(&to)?)?;
+            let [from, to] = d.features_of_both(&from, &to)?;
+            let distance = d.pairs(&from, &to)?;
             let minus_distance = distance.scale(-1.0 / self.settings.distance_divisor)?;
             // Eq. 12, eq:critic_reparam
             let energy = match &potential {

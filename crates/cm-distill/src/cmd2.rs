@@ -186,7 +186,8 @@ impl<B: Backend> Cmd2<B> {
         let from = self.features.state_action(&batch.state, &batch.action)?;
         let to = self.features.state_action(&batch.goal, &goal_action)?;
         let q = &self.quasimetric;
-        let distance = q.pairs(&q.features(&from)?, &q.features(&to)?)?;
+        let [from, to] = q.features_of_both(&from, &to)?;
+        let distance = q.pairs(&from, &to)?;
         let distance = distance.scale(1.0 / self.settings.distance_divisor)?;
         // f(g_j, a, g_j) - f(s_i, a_i, g_j), Eq. 16, eq:dsd_upper_bound; which a does not matter at the optimum.
         let reference = match objective {

@@ -4,7 +4,7 @@ use cm_contrastive::{Crl, CrlSettings};
 use cm_distill::{Cmd1, Cmd1Settings, Cmd2, Cmd2Settings, Error};
 use cm_learner::{Dimensions, Learner, Transitions};
 use cm_nn::testing::Exact;
-use cm_nn::{Backend, DfdxBackend, HeadSettings, MlpSettings, ReductionSettings, Snapshot, Var};
+use cm_nn::{Backend, DfdxBackend, Head, MlpSettings, Reduction, Snapshot, Var};
 use cm_policy::{ActorSettings, Gcbc, GcbcSettings};
 
 type B = DfdxBackend;
@@ -199,16 +199,19 @@ fn each_loss_moves_only_its_own_parameters() {
 fn cmd1_without_potential_and_with_twins() -> Result<(), Error> {
     let backend = DfdxBackend::new(3);
     let batch = batch(&backend);
-    for head in [
-        HeadSettings::MRN,
-        HeadSettings::Mrn { components: 2, epsilon: 0.0, separate: false },
-        HeadSettings::Mrn { components: 1, epsilon: 0.0, separate: true },
-        HeadSettings::Iqe { groups: 4, reduction: ReductionSettings::MaxMean },
-        HeadSettings::Iqe { groups: 2, reduction: ReductionSettings::Sum },
-        HeadSettings::Max,
-    ] {
+    for (head, separate) in [
+        Head::MRN,
+        Head::Mrn { components: 2, epsilon: 0.0 },
+        Head::Iqe { groups: 4, reduction: Reduction::MAX_MEAN },
+        Head::Iqe { groups: 2, reduction: Reduction::Sum },
+        Head::Max,
+    ]
+    .map(|head| (head, false))
+    .into_iter()
+    .chain([(Head::MRN, true)])
+    {
         let mut settings = cmd1(Cmd1Settings::authors_code());
-        settings.quasimetric.head = head;
+        (settings.quasimetric.head, settings.quasimetric.separate) = (head, separate);
         settings.potential = false;
         let single = Cmd1::new(&backend, &settings, &dimensions())?;
         let loss_of = |learner: &Cmd1<B>| learner.contrastive_loss(&batch)?.item();
@@ -301,16 +304,16 @@ fn settings_are_checked_and_unknown_keys_refused() {
         ("initial_lambda", |s| s.initial_lambda = f32::NAN),
         ("divisor", |s| s.contrastive.divisor = 0.0),
         ("features", |s| s.quasimetric.features = 15),
-        ("features", |s| {
-            let reduction = ReductionSettings::Mean;
-            s.quasimetric.head = HeadSettings::Iqe { groups: 0, reduction };
+        ("head", |s| {
+            let reduction = Reduction::Mean;
+            s.quasimetric.head = Head::Iqe { groups: 0, reduction };
         }),
         ("separate", |s| {
-            s.quasimetric.head = HeadSettings::Mrn { components: 2, epsilon: 0.0, separate: true };
+            s.quasimetric.head = Head::Mrn { components: 2, epsilon: 0.0 };
+            s.quasimetric.separate = true;
         }),
         ("epsilon", |s| {
-            s.quasimetric.head =
-                HeadSettings::Mrn { components: 1, epsilon: -1.0, separate: false };
+            s.quasimetric.head = Head::Mrn { components: 1, epsilon: -1.0 };
         }),
     ];
     for (name, change) in refused {

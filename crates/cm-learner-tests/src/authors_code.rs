@@ -9,8 +9,7 @@ use cm_distill::{Cmd1, Cmd1Settings, Cmd2, Cmd2Settings, GoalActions};
 use cm_learner::{Learner, Metrics};
 use cm_nn::testing::{Suite, Tolerance};
 use cm_nn::{
-    Backend, Gradients, HeadSettings, MlpSettings, Parameter, QuasimetricSettings,
-    ReductionSettings, Result, Var,
+    Backend, Gradients, Head, MlpSettings, Parameter, QuasimetricSettings, Reduction, Result, Var,
 };
 use cm_policy::{
     ActorSettings, BehaviourCloning, Extraction, Gcbc, GcbcSettings, PolicyGoals, PolicySettings,
@@ -134,17 +133,17 @@ fn quasimetric(fixture: &Fixture) -> QuasimetricSettings {
     let (head, features) = match fixture.text("quasimetric") {
         // The authors' epsilon inside the root.
         "mrn" => {
-            let head = HeadSettings::Mrn { components: 1, epsilon: 1e-8, separate: false };
+            let head = Head::Mrn { components: 1, epsilon: 1e-8 };
             (head, 2 * features)
         }
         "iqe" => {
             let groups = fixture.size("quasimetric_num_groups");
-            (HeadSettings::Iqe { groups, reduction: ReductionSettings::MaxMean }, features)
+            (Head::Iqe { groups, reduction: Reduction::MAX_MEAN }, features)
         }
-        "max" => (HeadSettings::Max, features),
+        "max" => (Head::Max, features),
         other => panic!("{}: unknown quasimetric {other}", fixture.name),
     };
-    QuasimetricSettings { head, features, network: network(fixture) }
+    QuasimetricSettings { head, features, separate: false, network: network(fixture) }
 }
 
 fn actor(fixture: &Fixture) -> ActorSettings {

@@ -4,7 +4,7 @@ use cm_baselines::{Iql, IqlSettings, QLearning, QLearningSettings, Qrl, QrlSetti
 use cm_contrastive::{Crl, CrlSettings};
 use cm_distill::{Cmd1, Cmd1Settings, Cmd2, Cmd2Settings};
 use cm_learner::{Dimensions, Learner};
-use cm_nn::{Backend, HeadSettings, MlpSettings, QuasimetricSettings, Result};
+use cm_nn::{Backend, Head, MlpSettings, QuasimetricSettings, Result};
 use cm_policy::{Gcbc, GcbcSettings};
 
 /// Makes a learner.
@@ -97,7 +97,7 @@ fn small(network: &mut MlpSettings) {
 fn small_quasimetric(settings: &mut QuasimetricSettings) {
     small(&mut settings.network);
     settings.features = 16;
-    if let HeadSettings::Iqe { groups, .. } = &mut settings.head {
+    if let Head::Iqe { groups, .. } = &mut settings.head {
         *groups = 4;
     }
 }

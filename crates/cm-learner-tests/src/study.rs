@@ -6,7 +6,7 @@ use cm_envs::tabular::{
     ControlledProcess, Discount, Grid, GridRules, MarkovChain, Policy, Sampling, Start, Trajectory,
 };
 use cm_learner::{Batch, BatchValues, Dimensions, Group, Learner, Transitions, Update};
-use cm_nn::{AdamSettings, Backend, HeadSettings, MlpSettings, QuasimetricSettings, Var};
+use cm_nn::{AdamSettings, Backend, MlpSettings, QuasimetricSettings, Var};
 use cm_policy::ActorSettings;
 use cm_random::{Philox, below_u32, unit_f64};
 use rand_core::Rng;
@@ -160,9 +160,9 @@ impl Method {
         let mut actor = ActorSettings::paper_text();
         actor.policy.network.hidden = vec![4];
         let quasimetric = QuasimetricSettings {
-            head: HeadSettings::MRN,
             features: 64,
             network: MlpSettings { hidden: vec![64], ..Default::default() },
+            ..Default::default()
         };
         let mut crl = CrlSettings { adam, actor, ..CrlSettings::paper_text() };
         crl.critic.network = table;

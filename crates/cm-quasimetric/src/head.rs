@@ -20,15 +20,19 @@ use crate::{Error, Float, Rows};
 /// # Ok::<(), cm_quasimetric::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields))]
 #[non_exhaustive]
 pub enum Head {
     /// Metric residual network: Euclidean distance over the first half of the features plus the
     /// largest positive difference over the second.
     Mrn {
         /// The features are cut into this many equal runs, each an MRN of its own, and their distances averaged.
+        #[cfg_attr(feature = "serde", serde(default = "one"))]
         components: usize,
         /// Added to every squared difference under the root. 0 makes the head a quasimetric; a
         /// positive value, which some other implementations use, makes d(x, x) positive.
+        #[cfg_attr(feature = "serde", serde(default))]
         epsilon: f64,
     },
     /// Interval quasimetric embedding: the length of the union of the intervals
@@ -37,6 +41,7 @@ pub enum Head {
         /// The features are cut into this many equal groups.
         groups: usize,
         /// How the groups' lengths become one distance.
+        #[cfg_attr(feature = "serde", serde(default))]
         reduction: Reduction,
     },
     /// The largest positive difference of all features.
@@ -45,6 +50,8 @@ pub enum Head {
 
 /// How the lengths of IQE's groups become one distance.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields))]
 #[non_exhaustive]
 pub enum Reduction {
     /// Their sum.
@@ -56,13 +63,42 @@ pub enum Reduction {
     /// `s * max + (1 - s) * mean` with `s = sigmoid(logit)`; the logit is usually learned.
     MaxMean {
         /// The logit of the maximum's share.
+        #[cfg_attr(feature = "serde", serde(default))]
         logit: f64,
     },
+}
+
+#[cfg(feature = "serde")]
+fn one() -> usize {
+    1
+}
+
+impl Reduction {
+    /// Half of the maximum and half of the mean.
+    pub const MAX_MEAN: Self = Self::MaxMean { logit: 0.0 };
+}
+
+impl Default for Reduction {
+    fn default() -> Self {
+        Self::MAX_MEAN
+    }
 }
 
 impl Head {
     /// One MRN over all features, exactly a quasimetric.
     pub const MRN: Self = Self::Mrn { components: 1, epsilon: 0.0 };
+
+    /// Refuses a head that is none, and a number of features that it cannot divide.
+    ///
+    /// ```
+    /// use cm_quasimetric::Head;
+    ///
+    /// assert!(Head::MRN.check(512).is_ok());
+    /// assert!(Head::MRN.check(511).is_err());
+    /// ```
+    pub fn check(&self, features: usize) -> Result<(), Error> {
+        self.kernel((1, features), (1, features)).map(drop)
+    }
 
     /// The distance between each row of `x` and the same row of `y`: n distances.
     ///

@@ -10,7 +10,7 @@ use cm_contrastive::{Crl, CrlSettings};
 use cm_distill::{Cmd1, Cmd1Settings, Cmd2, Cmd2Settings};
 use cm_learner::{Dimensions, FeatureSettings, Learner};
 use cm_nn::check::Within;
-use cm_nn::{AdamSettings, Backend, HeadSettings, MlpSettings, QuasimetricSettings};
+use cm_nn::{AdamSettings, Backend, Head, MlpSettings, QuasimetricSettings};
 use cm_policy::{
     ActorSettings, BehaviourCloning, Extraction, Gcbc, GcbcSettings, PolicyKind, PolicySettings,
 };
@@ -146,7 +146,7 @@ impl MethodSettings {
         settings.set_learning_rate(5e-4);
         if let Some(quasimetric) = settings.quasimetric() {
             quasimetric.features = 128;
-            if let HeadSettings::Iqe { groups, .. } = &mut quasimetric.head {
+            if let Head::Iqe { groups, .. } = &mut quasimetric.head {
                 *groups = 16;
             }
         }

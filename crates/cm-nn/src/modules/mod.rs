@@ -9,5 +9,5 @@ mod twin;
 pub use layer_norm::LayerNorm;
 pub use linear::Linear;
 pub use mlp::{Mlp, MlpSettings};
-pub use quasimetric::{HeadSettings, Quasimetric, QuasimetricSettings, ReductionSettings};
+pub use quasimetric::{Quasimetric, QuasimetricSettings};
 pub use twin::Twin;

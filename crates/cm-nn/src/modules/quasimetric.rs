@@ -4,96 +4,45 @@ use cm_quasimetric::{Head, Reduction};
 use serde::{Deserialize, Serialize};
 
 use super::{Mlp, MlpSettings};
-use crate::check::{Within, not_negative, require};
+use crate::check::{Within, require};
 use crate::{Backend, Initialiser, Parameter, Parameters, Result, Var};
 
 /// Settings of a [`Quasimetric`]. The defaults are the paper's MRN: 256 + 256 features, 4 x 512.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct QuasimetricSettings {
-    /// Which head.
-    pub head: HeadSettings,
+    /// Which head. The logit of a max-mean reduction is learned, from where it is set.
+    pub head: Head,
     /// Number of features the head compares (of both halves together, if MRN).
     pub features: usize,
+    /// Whether each half of the features comes from a perceptron of its own; for an MRN of one
+    /// component only.
+    pub separate: bool,
     /// The perceptron that makes them.
     pub network: MlpSettings,
 }
 
-/// Which quasimetric head; see [`Head`] for what each computes.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum HeadSettings {
-    /// Metric residual network.
-    Mrn {
-        /// Number of MRNs whose distances are averaged.
-        #[serde(default = "one")]
-        components: usize,
-        /// Added to every squared difference under the root; 0 makes it exactly a quasimetric.
-        #[serde(default)]
-        epsilon: f64,
-        /// Whether each half of the features comes from a perceptron of its own; for one component only.
-        #[serde(default)]
-        separate: bool,
-    },
-    /// Interval quasimetric embedding.
-    Iqe {
-        /// Number of groups of features.
-        groups: usize,
-        /// How the groups become one distance.
-        #[serde(default)]
-        reduction: ReductionSettings,
-    },
-    /// Largest positive difference.
-    Max,
-}
-
-/// How the lengths of IQE's groups become one distance.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ReductionSettings {
-    /// A learned mix of the largest and the mean, which starts as half of each.
-    #[default]
-    MaxMean,
-    /// Their sum.
-    Sum,
-    /// Their mean.
-    Mean,
-    /// The largest.
-    Max,
-}
-
-fn one() -> usize {
-    1
-}
-
-impl HeadSettings {
-    /// One MRN, exactly a quasimetric, both halves by one perceptron.
-    pub const MRN: Self = Self::Mrn { components: 1, epsilon: 0.0, separate: false };
-}
-
 impl Default for QuasimetricSettings {
     fn default() -> Self {
-        Self { head: HeadSettings::MRN, features: 512, network: MlpSettings::default() }
+        let network = MlpSettings::default();
+        Self { head: Head::MRN, features: 512, separate: false, network }
     }
 }
 
 impl QuasimetricSettings {
     /// Refuses a head that is none and a number of features that it cannot divide.
     pub fn check(&self) -> Result<()> {
-        let (parts, expected) = match self.head {
-            HeadSettings::Mrn { components, epsilon, separate } => {
-                not_negative("epsilon", epsilon).within("head.mrn")?;
-                let alone = !separate || components < 2;
-                let expected = "false for more than one component";
-                require(alone, "head.mrn.separate", expected, separate)?;
-                (components.saturating_mul(2), "a positive multiple of twice the components")
-            }
-            HeadSettings::Iqe { groups, .. } => (groups, "a positive multiple of the groups"),
-            HeadSettings::Max => (1, "positive"),
-        };
-        let fits = self.features > 0 && self.features.checked_rem(parts) == Some(0);
-        let found = format!("{} for {parts}", self.features);
-        require(fits, "features", expected, found)?;
+        if let Err(refused) = self.head.check(self.features) {
+            let setting = match refused {
+                cm_quasimetric::Error::Head { .. } => "head",
+                _ => "features",
+            };
+            let expected = "a number of features that the head divides";
+            return require(false, setting, expected, refused);
+        }
+        let halves = matches!(self.head, Head::Mrn { components: 1, .. });
+        let expected = "false but for an MRN of one component";
+        require(!self.separate || halves, "separate", expected, self.separate)?;
         self.network.check().within("network")
     }
 }
@@ -134,29 +83,17 @@ impl<B: Backend> Quasimetric<B> {
         let mut network = |part: &str, features| {
             Mlp::new(parameters, &format!("{name}/{part}"), inputs, &settings.network, features)
         };
-        let networks = match settings.head {
-            HeadSettings::Mrn { separate: true, .. } => {
-                vec![network("symmetric", features / 2)?, network("asymmetric", features / 2)?]
-            }
-            _ => vec![network("encoder", features)?],
+        let networks = match settings.separate {
+            true => vec![network("symmetric", features / 2)?, network("asymmetric", features / 2)?],
+            false => vec![network("encoder", features)?],
         };
-        let (head, logit) = match settings.head {
-            HeadSettings::Mrn { components, epsilon, .. } => {
-                (Head::Mrn { components, epsilon }, None)
+        let head = settings.head;
+        let logit = match head {
+            Head::Iqe { reduction: Reduction::MaxMean { logit }, .. } => {
+                let start = Initialiser::Constant(logit as f32);
+                Some(parameters.create(&format!("{name}/logit"), [1, 1], start)?)
             }
-            HeadSettings::Max => (Head::Max, None),
-            HeadSettings::Iqe { groups, reduction } => {
-                let reduction = match reduction {
-                    ReductionSettings::MaxMean => Reduction::MaxMean { logit: 0.0 },
-                    ReductionSettings::Sum => Reduction::Sum,
-                    ReductionSettings::Mean => Reduction::Mean,
-                    ReductionSettings::Max => Reduction::Max,
-                };
-                let learned = matches!(reduction, Reduction::MaxMean { .. });
-                let name = format!("{name}/logit");
-                let logit = learned.then(|| parameters.create(&name, [1, 1], Initialiser::ZEROS));
-                (Head::Iqe { groups, reduction }, logit.transpose()?)
-            }
+            _ => None,
         };
         Ok(Self { networks, head, logit })
     }
@@ -169,6 +106,14 @@ impl<B: Backend> Quasimetric<B> {
             [one] => Ok(one.clone()),
             parts => Var::concat_columns(&parts.iter().collect::<Vec<_>>()),
         }
+    }
+
+    /// The features of two sets of rows, by one product for both: weights are read once, and small
+    /// products are slow.
+    pub fn features_of_both(&self, from: &Var<B>, to: &Var<B>) -> Result<[Var<B>; 2]> {
+        let features = self.features(&Var::concat_rows(&[from, to])?)?;
+        let (middle, end) = (from.rows(), features.rows());
+        Ok([features.slice_rows(0..middle)?, features.slice_rows(middle..end)?])
     }
 
     /// Distance from each row of features to the same row of others, `[n, 1]`.
