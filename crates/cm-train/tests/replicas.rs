@@ -123,6 +123,21 @@ fn a_replica_that_diverges_does_not_end_the_others() {
 }
 
 #[test]
+fn a_folder_that_is_taken_does_not_keep_the_others_from_training() {
+    let scratch = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(scratch.path().join("1")).unwrap();
+    let lock = std::fs::File::create(scratch.path().join("1/.lock")).unwrap();
+    lock.lock().unwrap();
+    let reports = at_once(&[0, 1, 2].map(|seed| small(Method::Gcbc, seed)), scratch.path());
+    let reports = reports.unwrap();
+    assert!(matches!(reports[1], Err(Error::Busy { .. })));
+    for (index, seed) in [(0, 0), (2, 2)] {
+        assert!(reports[index].as_ref().unwrap().finished, "seed {seed}");
+        assert!(scratch.path().join(format!("{seed}/model.safetensors")).exists());
+    }
+}
+
+#[test]
 fn runs_that_do_not_belong_together_are_refused_by_name() {
     let scratch = tempfile::tempdir().unwrap();
     let refused = |change: &dyn Fn(&mut RunSettings)| {

@@ -29,8 +29,9 @@ pub struct Replica<'a> {
 /// backends that `make` makes of their seeds. Each goes on from its folder's checkpoint if there is
 /// one, and ends with one.
 ///
-/// A replica gives the numbers that it would give alone. One that fails (a loss or a weight that
-/// stops being finite, a disk that is full) is reported in its place and does not end the others.
+/// A replica gives the numbers that it would give alone. One that fails (a folder that somebody else
+/// trains in, a loss or a weight that stops being finite, a disk that is full) is reported in its
+/// place and does not end the others.
 /// Replicas that were stopped at different steps are brought to the same step first. The outer
 /// error is about all of them: settings that do not belong together, or a device that fails.
 pub fn train_on<B: Backend>(
@@ -40,10 +41,20 @@ pub fn train_on<B: Backend>(
     mut watch: impl FnMut(usize, Event),
 ) -> Result<Vec<Result<Report>>> {
     check_together(replicas)?;
-    let mut runs = replicas.iter().map(Run::open).collect::<Result<Vec<_>>>()?;
-    for (index, run) in runs.iter().enumerate() {
-        watch(index, Event::Started { step: run.step, steps: run.settings.steps });
+    // A folder that cannot be taken is a failure of its replica alone.
+    let (mut runs, mut places, mut reports) = (Vec::new(), Vec::new(), Vec::new());
+    for (place, replica) in replicas.iter().enumerate() {
+        match Run::open(replica) {
+            Ok(run) => {
+                watch(place, Event::Started { step: run.step, steps: run.settings.steps });
+                runs.push(run);
+                places.push(place);
+                reports.push(None);
+            }
+            Err(error) => reports.push(Some(Err(error))),
+        }
     }
+    let mut watch = |member: usize, event| watch(places[member], event);
     while let Some((members, until)) = next_cohort(&runs) {
         let seeds = members.iter().map(|&member| runs[member].settings.seed).collect::<Vec<_>>();
         let backend = make(&seeds)?;
@@ -54,7 +65,8 @@ pub fn train_on<B: Backend>(
             break;
         }
     }
-    Ok(runs.into_iter().map(Run::report).collect())
+    let mut runs = runs.into_iter().map(Run::report);
+    Ok(reports.into_iter().filter_map(|report| report.or_else(|| runs.next())).collect())
 }
 
 /// The unfinished runs that are furthest behind, and the step at which others join them.
