@@ -18,7 +18,7 @@ pub struct BareMujoco {
 }
 
 impl BareMujoco {
-    /// A simulation of the ant that `xml` describes, by the library that `cargo xtask mujoco install` installs.
+    /// A simulation of the ant that `xml` describes, by the library that `cm mujoco install` installs.
     pub fn new(xml: &str) -> Option<Self> {
         let xml = CString::new(xml).ok()?;
         // SAFETY: the library is MuJoCo of the pinned version, whose functions have these types; the handles are its own.

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod bars;
 mod commands;
 mod config;
 mod figures;
@@ -20,7 +21,8 @@ mod progress;
         cm train --data walks.csv --name walks\n  \
         cm distance runs/walks --from 0,0 --to 3,4\n  \
         cm plan runs/walks --from 0,0 --to 3,4 --figure plan.png\n  \
-        cm reproduce pointmaze"
+        cm reproduce pointmaze\n  \
+        cm data list"
 )]
 struct Arguments {
     #[command(subcommand)]
@@ -43,11 +45,18 @@ enum Command {
     Inspect(commands::inspect::Arguments),
     /// Reproduce an experiment of the paper.
     Reproduce(commands::reproduce::Arguments),
+    /// List, download, generate, verify, convert and summarise data sets.
+    Data(commands::data::Arguments),
+    /// Get MuJoCo, which AntMaze runs on.
+    Mujoco(commands::mujoco::Arguments),
+    /// Train or evaluate the walking policy that AntMaze's data is generated with.
+    Expert(commands::expert::Arguments),
     /// Print a completion script for a shell.
     Completions(commands::completions::Arguments),
 }
 
 fn main() -> ExitCode {
+    end_quietly_without_a_reader();
     let outcome = match Arguments::parse().command {
         Command::Train(arguments) => commands::train::run(arguments),
         Command::Eval(arguments) => commands::eval::run(&arguments),
@@ -56,6 +65,9 @@ fn main() -> ExitCode {
         Command::Plot(arguments) => commands::plot::run(&arguments),
         Command::Inspect(arguments) => commands::inspect::run(&arguments),
         Command::Reproduce(arguments) => commands::reproduce::run(arguments),
+        Command::Data(arguments) => commands::data::run(arguments),
+        Command::Mujoco(arguments) => commands::mujoco::run(&arguments),
+        Command::Expert(arguments) => commands::expert::run(&arguments),
         Command::Completions(arguments) => commands::completions::run::<Arguments>(&arguments),
     };
     match outcome {
@@ -63,6 +75,49 @@ fn main() -> ExitCode {
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
+        }
+    }
+}
+
+/// `cm data list | head` has no error to report: its reader has seen enough.
+fn end_quietly_without_a_reader() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let message = panic.payload().downcast_ref::<String>().map_or("", String::as_str);
+        if message.starts_with("failed printing to stdout") && message.contains("Broken pipe") {
+            std::process::exit(141); // as if by SIGPIPE
+        }
+        usual(panic);
+    }));
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn every_command_is_well_formed_and_shows_examples_that_parse() {
+        Arguments::command().debug_assert();
+        fn check(command: &clap::Command) {
+            if command.get_subcommands().next().is_none() {
+                let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+                let lines: Vec<_> =
+                    help.lines().filter(|line| line.trim_start().starts_with("cm ")).collect();
+                assert!(!lines.is_empty(), "{}", command.get_name());
+                for line in lines {
+                    // What follows is the shell's.
+                    let words = line.split_whitespace().take_while(|word| *word != ">");
+                    let parsed = Arguments::try_parse_from(words);
+                    assert!(parsed.is_ok(), "{line}: {}", parsed.err().unwrap());
+                }
+            }
+            command.get_subcommands().for_each(check);
+        }
+        Arguments::command().get_subcommands().for_each(check);
+        for line in ["cm expert train --maze moon", "cm data generate antmaze-tiny"] {
+            assert!(Arguments::try_parse_from(line.split(' ')).is_err(), "{line}");
         }
     }
 }

@@ -167,7 +167,8 @@ pub enum Error {
     /// MuJoCo's library is nowhere to be found.
     #[error(
         "MuJoCo was not found ({} is not there, CM_MUJOCO is not set, and the system has none): \
-         run `cargo xtask mujoco install`, or set CM_MUJOCO to the file of its library",
+         run `cm mujoco install` (in a checkout, `cargo xtask mujoco install`), or set CM_MUJOCO to \
+         the file of its library",
         looked_at.display()
     )]
     SimulatorMissing {

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "mujoco")]
 pub mod ant_maze;
+mod cache;
 mod env;
 mod error;
 #[cfg(feature = "mujoco")]
@@ -11,6 +12,7 @@ mod rollout;
 #[cfg(feature = "tabular")]
 pub mod tabular;
 
+pub use cache::cache_folder;
 pub use env::Env;
 pub use error::Error;
 pub use rollout::{Outcome, Rollout, rollout, success_rate};

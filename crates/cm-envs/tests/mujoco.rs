@@ -159,7 +159,7 @@ fn the_variable_and_the_cache_say_where_to_look() {
     let nowhere = find(&[("CM_DATA_DIR", empty.path())]);
     // A system may have one of its own.
     if !nowhere.contains("found MuJoCo") {
-        assert!(nowhere.contains("`cargo xtask mujoco install`"), "{nowhere}");
+        assert!(nowhere.contains("`cm mujoco install`"), "{nowhere}");
         let place = empty.path().join(format!("mujoco-{VERSION}"));
         assert!(nowhere.contains(place.to_str().unwrap()), "{nowhere}");
     }

@@ -67,6 +67,12 @@ impl Method {
             Self::Iql => "IQL",
         }
     }
+
+    /// Whether what it learns is a quasimetric on states, whatever the weights: the triangle
+    /// inequality holds, so distances can be composed.
+    pub const fn is_quasimetric(self) -> bool {
+        matches!(self, Self::Cmd1 | Self::Cmd2 | Self::Qrl)
+    }
 }
 
 impl fmt::Display for Method {

@@ -1,9 +1,12 @@
 //! One file per command.
 
 pub(crate) mod completions;
+pub(crate) mod data;
 pub(crate) mod distance;
 pub(crate) mod eval;
+pub(crate) mod expert;
 pub(crate) mod inspect;
+pub(crate) mod mujoco;
 pub(crate) mod plan;
 pub(crate) mod plot;
 pub(crate) mod reproduce;

@@ -12,7 +12,7 @@ use super::handlers::{self, Failure};
 use super::locate;
 use crate::Error;
 
-/// The version that `cargo xtask mujoco install` gets and that the figures of this project are measured with.
+/// The version that `cm mujoco install` gets and that the figures of this project are measured with.
 pub const VERSION: Version = Version([3, 17, 0]);
 
 /// The oldest version with every function that is used here.

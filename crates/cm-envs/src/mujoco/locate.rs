@@ -1,6 +1,6 @@
 //! Where the library is looked for.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::VERSION;
 
@@ -22,16 +22,9 @@ pub fn library_file_name() -> String {
     }
 }
 
-/// Where `cargo xtask mujoco install` puts the library: in `CM_DATA_DIR`, or in the git-ignored `datasets/cache` of the workspace.
+/// Where `cm mujoco install` puts the library: in [`crate::cache_folder`].
 pub fn installed_library() -> PathBuf {
-    let cache = match std::env::var_os("CM_DATA_DIR").filter(|folder| !folder.is_empty()) {
-        Some(folder) => PathBuf::from(folder),
-        None => {
-            let package = Path::new(env!("CARGO_MANIFEST_DIR"));
-            package.ancestors().nth(2).unwrap_or(package).join("datasets/cache")
-        }
-    };
-    cache.join(format!("mujoco-{VERSION}")).join(library_file_name())
+    crate::cache_folder().join(format!("mujoco-{VERSION}")).join(library_file_name())
 }
 
 /// The file that the environment variable names, if it is set.

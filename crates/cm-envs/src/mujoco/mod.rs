@@ -3,7 +3,7 @@
 //! Nothing of MuJoCo is needed to build this crate. [`Mujoco::find`] looks for the library
 //!
 //! 1. where the environment variable `CM_MUJOCO` points, if it is set (and nowhere else then),
-//! 2. in the cache folder, where `cargo xtask mujoco install` puts it ([`installed_library`]),
+//! 2. in the cache folder, where `cm mujoco install` puts it ([`installed_library`]),
 //! 3. among the libraries of the system.
 //!
 //! Models and data are opaque: positions, velocities and controls travel through `mj_getState` and `mj_setState`, so no layout of a C

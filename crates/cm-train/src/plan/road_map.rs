@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use cm_nn::check::positive;
 
 use super::{GreedyPath, l2};
-use crate::{Error, Method, Model, Result};
+use crate::{Error, Model, Result};
 
 /// Which places are linked in a [`RoadMap`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -61,7 +61,7 @@ impl<'a> RoadMap<'a> {
         positive("radius", links.radius)?;
         positive("link", links.longest)?;
         let method = model.settings().method.method();
-        if !matches!(method, Method::Cmd1 | Method::Cmd2 | Method::Qrl) {
+        if !method.is_quasimetric() {
             return Err(Error::Setting {
                 setting: "link".to_owned(),
                 expected: "a method that learns a quasimetric: cmd1, cmd2 or qrl",

@@ -1,0 +1,86 @@
+//! `cm reproduce pointmaze`: trains every method on the 2-D world and writes Figures 2 and 3.
+
+mod maps;
+mod report;
+mod study;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::bail;
+use cm_train::{Device, Job, Method, RunSettings};
+
+use super::training::train;
+
+#[derive(clap::Args)]
+#[command(
+    after_help = "Running it again goes on where it stopped, and adds what is missing if there \
+        are more steps, seeds or methods.\n\nExamples:\n  \
+        cm reproduce pointmaze\n  \
+        cm reproduce pointmaze --full\n  \
+        cm reproduce pointmaze --full --steps 200000 --methods cmd1,qrl --out runs/two"
+)]
+pub(crate) struct Arguments {
+    /// The paper's budget: 500,000 steps, three seeds, 1,500 episodes per evaluation.
+    #[arg(long)]
+    full: bool,
+    /// Training steps; 10,000, or 500,000 with --full.
+    #[arg(long)]
+    steps: Option<u64>,
+    /// Seeds, from 0 on; 1, or 3 with --full.
+    #[arg(long)]
+    seeds: Option<u64>,
+    /// Episodes per evaluation; 300, or 1,500 with --full.
+    #[arg(long)]
+    episodes: Option<usize>,
+    /// Which methods.
+    #[arg(long, value_delimiter = ',', default_value = "cmd1,cmd2,qrl,crl,q-learning,gcbc")]
+    methods: Vec<Method>,
+    /// Folder for runs, figures and the page; runs/pointmaze, or runs/pointmaze-full with --full.
+    #[arg(long)]
+    out: Option<PathBuf>,
+    /// Runs at the same time, each on one thread; the number of processors if not given.
+    #[arg(long)]
+    workers: Option<usize>,
+    /// Only write the figures and the page of what there is.
+    #[arg(long)]
+    report_only: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments, device: Device) -> anyhow::Result<()> {
+    let out = arguments.out.clone().unwrap_or_else(|| {
+        PathBuf::from(if arguments.full { "runs/pointmaze-full" } else { "runs/pointmaze" })
+    });
+    let jobs = jobs(arguments, &out)?;
+    if !arguments.report_only {
+        let names = jobs
+            .iter()
+            .map(|job| format!("{} {}", job.settings.method.method().title(), job.settings.seed));
+        train(device, &jobs, names.collect(), arguments.workers)?;
+    }
+    report::write(&jobs, &out)
+}
+
+/// The runs: seed by seed, the longest methods first, so that processors end about the same time.
+fn jobs(arguments: &Arguments, out: &Path) -> anyhow::Result<Vec<Job>> {
+    let (steps, seeds, episodes, every) =
+        if arguments.full { (500_000, 3, 1_500, 5_000) } else { (10_000, 1, 300, 1_000) };
+    let seeds = arguments.seeds.unwrap_or(seeds);
+    if seeds == 0 || arguments.methods.is_empty() {
+        bail!("expected at least one seed and one method");
+    }
+    let mut jobs = Vec::new();
+    for seed in 0..seeds {
+        for &method in &arguments.methods {
+            let mut settings = RunSettings::plane(method);
+            settings.seed = seed;
+            settings.steps = arguments.steps.unwrap_or(steps);
+            settings.evaluate_every = every;
+            settings.checkpoint_every = every;
+            settings.evaluation.episodes = arguments.episodes.unwrap_or(episodes);
+            settings.task.set_data_seed(seed);
+            settings.check()?;
+            jobs.push(Job { folder: out.join(format!("{method}-{seed}")), settings });
+        }
+    }
+    Ok(jobs)
+}

@@ -1,0 +1,137 @@
+//! What came of an experiment's runs: evaluations of every method and seed, their means and curves.
+
+use std::path::Path;
+
+use cm_train::{EvaluationRow, Job, Method, RunFolder, read_evaluations};
+
+use crate::figures::{Chart, Curve};
+
+/// A method's evaluations, one list for each seed.
+pub(super) struct Results {
+    pub(super) method: Method,
+    pub(super) seeds: Vec<Vec<EvaluationRow>>,
+}
+
+/// Mean and standard error over seeds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Spread {
+    pub(super) mean: f64,
+    pub(super) error: f64,
+}
+
+/// The evaluations that the folders of `jobs` hold, methods in the order of their first job.
+pub(super) fn results<'a>(jobs: impl Iterator<Item = &'a Job>) -> anyhow::Result<Vec<Results>> {
+    let mut results: Vec<Results> = Vec::new();
+    for job in jobs {
+        let file = RunFolder::new(&job.folder).evaluations_file();
+        if !file.exists() {
+            continue;
+        }
+        let (method, rows) = (job.settings.method.method(), read_evaluations(&file)?);
+        match results.iter_mut().find(|result| result.method == method) {
+            Some(result) => result.seeds.push(rows),
+            None => results.push(Results { method, seeds: vec![rows] }),
+        }
+    }
+    Ok(results)
+}
+
+impl Results {
+    /// The mean of the evaluations from step `from` on.
+    pub(super) fn late(&self, from: u64) -> Option<Spread> {
+        self.over_seeds(|rows| {
+            let late = rows.iter().filter(|row| row.step >= from).map(|row| row.success);
+            Some(spread(&late.collect::<Vec<_>>())?.mean)
+        })
+    }
+
+    /// The best evaluation.
+    pub(super) fn best(&self) -> Option<Spread> {
+        self.over_seeds(|rows| rows.iter().map(|row| row.success).reduce(f64::max))
+    }
+
+    /// The last evaluation.
+    pub(super) fn last(&self) -> Option<Spread> {
+        self.over_seeds(|rows| rows.last().map(|row| row.success))
+    }
+
+    /// The last step that was evaluated.
+    pub(super) fn steps(&self) -> u64 {
+        self.seeds.iter().filter_map(|rows| rows.last()).map(|row| row.step).max().unwrap_or(0)
+    }
+
+    /// One number for each seed, and their spread.
+    fn over_seeds(&self, number: impl Fn(&[EvaluationRow]) -> Option<f64>) -> Option<Spread> {
+        spread(&self.seeds.iter().filter_map(|rows| number(rows)).collect::<Vec<_>>())
+    }
+
+    /// Success over training: step, mean and standard error.
+    fn curve(&self) -> Curve {
+        let mut steps: Vec<u64> = self.seeds.iter().flatten().map(|row| row.step).collect();
+        steps.sort_unstable();
+        steps.dedup();
+        let point = |step: u64| {
+            let at = self.seeds.iter().flatten().filter(|row| row.step == step);
+            spread(&at.map(|row| row.success).collect::<Vec<_>>())
+                .map(|Spread { mean, error }| [step as f64, mean, error])
+        };
+        let points = steps.into_iter().filter_map(point).collect();
+        Curve { name: self.method.title().to_owned(), points }
+    }
+}
+
+/// Draws success over training, a curve with its band for each method.
+pub(super) fn draw_success(title: &str, results: &[Results], file: &Path) -> anyhow::Result<()> {
+    let curves: Vec<Curve> = results.iter().map(Results::curve).collect();
+    let chart = Chart {
+        title,
+        x_label: "training steps",
+        y_label: "share of goals reached",
+        y_range: Some((0.0, 1.0)),
+        curves: &curves,
+    };
+    Ok(chart.save(file)?)
+}
+
+fn spread(values: &[f64]) -> Option<Spread> {
+    let count = values.len() as f64;
+    if values.is_empty() {
+        return None;
+    }
+    let mean = values.iter().sum::<f64>() / count;
+    let variance =
+        values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0).max(1.0);
+    Some(Spread { mean, error: (variance / count).sqrt() })
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// Evaluations every thousand steps.
+    pub(in super::super) fn rows(values: &[f64]) -> Vec<EvaluationRow> {
+        let row = |(index, &success): (usize, &f64)| EvaluationRow {
+            step: 1000 * index as u64,
+            success,
+            mean_steps: 1.0,
+        };
+        values.iter().enumerate().map(row).collect()
+    }
+
+    #[test]
+    fn evaluations_are_averaged_first_and_seeds_then() {
+        let seeds = vec![rows(&[0.0, 0.4, 0.6]), rows(&[0.0, 0.8, 0.8])];
+        let results = Results { method: Method::Cmd1, seeds };
+        let close = |found: Option<Spread>, mean: f64, error: f64| {
+            let found = found.unwrap();
+            assert!((found.mean - mean).abs() < 1e-12 && (found.error - error).abs() < 1e-12);
+        };
+        close(results.late(1000), 0.65, 0.15);
+        close(results.best(), 0.7, 0.1);
+        close(results.last(), 0.7, 0.1);
+        assert_eq!((results.steps(), results.late(3000)), (2000, None));
+        let points = results.curve().points;
+        assert_eq!(points.len(), 3);
+        assert!((points[1][1] - 0.6).abs() < 1e-12 && (points[1][2] - 0.2).abs() < 1e-12);
+    }
+}

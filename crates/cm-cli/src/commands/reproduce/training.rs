@@ -1,0 +1,37 @@
+//! All runs of an experiment, trained.
+
+use std::sync::atomic::Ordering;
+
+use anyhow::bail;
+use cm_train::{Device, Job, run_jobs};
+
+use crate::interrupt;
+use crate::progress::Progress;
+
+/// Trains with progress bars, `workers` at a time or as many as there are processors. A run that
+/// fails does not stop the others.
+pub(super) fn train(
+    device: Device,
+    jobs: &[Job],
+    names: Vec<String>,
+    workers: Option<usize>,
+) -> anyhow::Result<()> {
+    let progress = Progress::new(names, false);
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let stop = interrupt::listen();
+    let workers = workers.unwrap_or(processors);
+    let results = run_jobs(device, jobs, workers, stop, |i, event| progress.job(i, &event))?;
+    drop(progress);
+    for (job, result) in jobs.iter().zip(&results) {
+        if let Some(Err(error)) = result {
+            eprintln!("{}: {error}", job.folder.display());
+        }
+    }
+    if stop.load(Ordering::Relaxed) {
+        bail!("interrupted; the same command goes on from here");
+    }
+    if results.iter().flatten().all(Result::is_err) {
+        bail!("every run failed");
+    }
+    Ok(())
+}

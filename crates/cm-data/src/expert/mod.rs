@@ -1,0 +1,10 @@
+//! The policy that walks where the data sets of AntMaze are generated: the one that is shipped, how
+//! well it walks, and how another is trained.
+
+mod evaluate;
+mod policy;
+mod train;
+
+pub use evaluate::{EvaluateSettings, Evaluator, Walks};
+pub use policy::{Expert, ExpertFile};
+pub use train::{TrainSettings, train};

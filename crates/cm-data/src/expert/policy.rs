@@ -1,0 +1,203 @@
+//! A policy that walks in a given direction: normalised inputs, two hidden layers with tanh, and an
+//! action.
+
+use std::path::{Path, PathBuf};
+
+use cm_envs::ant_maze::{ACTION, STATE};
+use cm_nn::Snapshot;
+
+use crate::{Error, Result, sha256_of_bytes};
+
+/// Added to the variance of an input before its root is taken.
+pub(super) const VARIANCE_FLOOR: f32 = 1e-6;
+/// Normalised inputs are clipped to this.
+const INPUT_LIMIT: f32 = 10.0;
+
+/// The expert that comes with this crate.
+const SHIPPED: &[u8] = include_bytes!("../../expert/ant_expert.safetensors");
+
+/// Where an expert comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ExpertFile {
+    /// From this crate itself.
+    Shipped,
+    /// From a file of the same form.
+    File(PathBuf),
+}
+
+impl ExpertFile {
+    /// The bytes of the file.
+    pub(crate) fn read(&self) -> Result<Vec<u8>> {
+        match self {
+            Self::Shipped => Ok(SHIPPED.to_vec()),
+            Self::File(path) => std::fs::read(path).map_err(Error::file("read the expert", path)),
+        }
+    }
+
+    /// What a message calls it.
+    pub(crate) fn path(&self) -> &Path {
+        match self {
+            Self::Shipped => Path::new("the shipped expert"),
+            Self::File(path) => path,
+        }
+    }
+}
+
+/// A walking policy: the one that is shipped, or one of the same form.
+///
+/// ```
+/// use cm_data::expert::{Expert, ExpertFile};
+///
+/// let expert = Expert::open(&ExpertFile::Shipped)?;
+/// let (standing, mut action) = ([0.0; 29], [0.0; 8]);
+/// expert.act(&standing, &mut action);
+/// assert!(action.iter().all(|torque| torque.abs() <= 1.0));
+/// # Ok::<(), cm_data::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Expert {
+    sha256: String,
+    mean: Vec<f32>,
+    scale: Vec<f32>,
+    layers: Vec<Layer>,
+}
+
+#[derive(Clone, Debug)]
+struct Layer {
+    /// `[inputs, outputs]`, row by row.
+    weight: Vec<f32>,
+    bias: Vec<f32>,
+}
+
+impl Expert {
+    /// Reads and checks an expert.
+    pub fn open(file: &ExpertFile) -> Result<Self> {
+        let bytes = file.read()?;
+        let refused =
+            |reason: String| Error::content(file.path(), format!("not an expert: {reason}"));
+        let snapshot =
+            Snapshot::from_safetensors(&bytes).map_err(|error| refused(error.to_string()))?;
+        let expert = Self::from_snapshot(&snapshot).map_err(refused)?;
+        Ok(Self { sha256: sha256_of_bytes(&bytes), ..expert })
+    }
+
+    /// The checksum of its file.
+    pub fn sha256(&self) -> &str {
+        &self.sha256
+    }
+
+    fn from_snapshot(snapshot: &Snapshot) -> Result<Self, String> {
+        let matrix = |name: &str, shape: [usize; 2]| {
+            let matrix = snapshot.get(name).ok_or_else(|| format!("it has no `{name}`"))?;
+            if matrix.shape != shape {
+                return Err(format!("`{name}` has shape {:?}, expected {shape:?}", matrix.shape));
+            }
+            if matrix.values.iter().any(|value| !value.is_finite()) {
+                return Err(format!("`{name}` holds numbers that are not finite"));
+            }
+            Ok(matrix.values.clone())
+        };
+        let variance = matrix("input/variance", [1, STATE])?;
+        if variance.iter().any(|&variance| variance < 0.0) {
+            return Err("`input/variance` holds negative numbers".to_owned());
+        }
+        let width = |index: usize| {
+            let name = format!("policy/linear_{index}/b");
+            let bias = snapshot.get(&name).ok_or_else(|| format!("it has no `{name}`"))?;
+            Ok::<_, String>(bias.shape[1])
+        };
+        let widths = [STATE, width(0)?, width(1)?, ACTION];
+        let layer = |index: usize| {
+            let [inputs, outputs] = [widths[index], widths[index + 1]];
+            let name = |part: &str| format!("policy/linear_{index}/{part}");
+            let weight = matrix(&name("w"), [inputs, outputs])?;
+            Ok::<_, String>(Layer { weight, bias: matrix(&name("b"), [1, outputs])? })
+        };
+        let scale = |variance: &f32| (variance + VARIANCE_FLOOR).sqrt().recip();
+        Ok(Self {
+            sha256: String::new(),
+            mean: matrix("input/mean", [1, STATE])?,
+            scale: variance.iter().map(scale).collect(),
+            layers: (0..3).map(layer).collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// The mean action for what [`cm_envs::ant_maze::policy_input`] gives.
+    pub fn act(&self, input: &[f32; STATE], action: &mut [f32; ACTION]) {
+        let mut values: Vec<f32> = normalise(input, &self.mean, &self.scale).collect();
+        for (index, layer) in self.layers.iter().enumerate() {
+            let mut next = layer.bias.clone();
+            for (&value, row) in values.iter().zip(layer.weight.chunks_exact(next.len())) {
+                for (sum, weight) in next.iter_mut().zip(row) {
+                    *sum += value * weight;
+                }
+            }
+            if index + 1 < self.layers.len() {
+                next.iter_mut().for_each(|value| *value = value.tanh());
+            }
+            values = next;
+        }
+        for (action, value) in action.iter_mut().zip(values) {
+            *action = value.clamp(-1.0, 1.0);
+        }
+    }
+}
+
+/// Inputs in units of their standard deviations.
+pub(super) fn normalise(input: &[f32], mean: &[f32], scale: &[f32]) -> impl Iterator<Item = f32> {
+    let numbers = input.iter().zip(mean).zip(scale);
+    numbers.map(|((x, mean), scale)| ((x - mean) * scale).clamp(-INPUT_LIMIT, INPUT_LIMIT))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The same network in NumPy.
+    #[test]
+    fn the_shipped_expert_acts_as_numpy_says() {
+        let input = [
+            0.274, -0.46, -0.918, -0.967, 0.627, 0.826, 0.213, 0.459, 0.087, 0.87, 0.632, -0.995,
+            0.715, -0.933, 0.459, -0.649, 0.726, 0.083, -0.401, -0.155, -0.943, -0.751, 0.341,
+            0.294, 0.231, -0.233, 0.994, 0.962, 0.371,
+        ];
+        let expected = [0.298_333_4, -1.0, 1.0, 1.0, 0.244_676_9, 0.818_544_8, -0.621_790_2, -1.0];
+        let mut action = [0.0; ACTION];
+        Expert::open(&ExpertFile::Shipped).unwrap().act(&input, &mut action);
+        for (found, expected) in action.iter().zip(expected) {
+            assert!((found - expected).abs() < 1e-5, "{action:?}");
+        }
+    }
+
+    #[test]
+    fn broken_experts_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("expert.safetensors");
+        let refused = |part: &str| {
+            let message = Expert::open(&ExpertFile::File(path.clone())).unwrap_err().to_string();
+            assert!(message.contains("expert.safetensors") && message.contains(part), "{message}");
+        };
+        refused("could not read");
+        std::fs::write(&path, "walks").unwrap();
+        refused("not an expert");
+        let good = Snapshot::from_safetensors(SHIPPED).unwrap();
+        let damaged = |name: &str, change: &dyn Fn(&mut cm_nn::Matrix)| {
+            let mut entries: Vec<_> = good.clone().into_iter().collect();
+            for (_, matrix) in entries.iter_mut().filter(|(found, _)| found == name) {
+                change(matrix);
+            }
+            let snapshot: Snapshot = entries.into_iter().collect();
+            snapshot.save_safetensors(&path).unwrap();
+        };
+        let without: Snapshot =
+            good.clone().into_iter().filter(|(name, _)| name != "input/mean").collect();
+        without.save_safetensors(&path).unwrap();
+        refused("no `input/mean`");
+        damaged("policy/linear_1/w", &|matrix| matrix.values[5] = f32::NAN);
+        refused("`policy/linear_1/w` holds numbers that are not finite");
+        damaged("policy/linear_2/w", &|matrix| matrix.shape = [matrix.shape[1], matrix.shape[0]]);
+        refused("`policy/linear_2/w` has shape [8, 128], expected [128, 8]");
+        damaged("input/variance", &|matrix| matrix.values[0] = -1.0);
+        refused("negative");
+    }
+}

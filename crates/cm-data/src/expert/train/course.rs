@@ -1,0 +1,179 @@
+//! What an ant in training is asked to do, and what it is paid for.
+
+use std::f64::consts::PI;
+
+use bincode::{Decode, Encode};
+use cm_envs::ant_maze::{
+    Ant, CellRule, Maze, Navigator, STATE, policy_input, standing, uprightness,
+};
+use cm_random::{Stream, below_u64, unit_f64};
+use rand_core::Rng;
+
+/// Steps after which an episode is over.
+const LONGEST: u32 = 500;
+
+/// Where ants train: on an open floor, or in a maze.
+pub(super) struct Ground {
+    maze: Option<(Maze, Navigator)>,
+}
+
+/// One ant's episode: where it is, and which way it should go.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub(super) struct Course {
+    pub(super) state: [f64; STATE],
+    /// Where to walk, a unit vector.
+    pub(super) direction: [f64; 2],
+    /// Steps for which the direction still stands: on the floor always, in a maze for a spell off
+    /// the way.
+    hold: u32,
+    age: u32,
+    /// In a maze, where to walk to, and how far beside the centres of cells the way leads.
+    goal: [f64; 2],
+    beside: [f64; 2],
+}
+
+/// What came of a step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Step {
+    pub(super) reward: f32,
+    /// Units per second along the direction.
+    pub(super) velocity: f64,
+    pub(super) end: Option<End>,
+}
+
+/// Why an episode is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// The ant fell, jumped, or broke the simulation.
+    Fell,
+    /// Its time was up.
+    TimedOut,
+}
+
+impl Ground {
+    pub(super) fn new(maze: Option<Maze>) -> Self {
+        Self { maze: maze.map(|maze| (maze, Navigator::new(maze))) }
+    }
+
+    /// A fresh episode: standing, facing anywhere, anywhere in the maze.
+    pub(super) fn begin(&self, random: &mut Stream) -> Course {
+        let mut state = standing(random);
+        let yaw = uniform(random, -PI, PI);
+        let quaternion = [(yaw / 2.0).cos(), state[4], state[5], (yaw / 2.0).sin()];
+        let norm = quaternion.iter().map(|x| x * x).sum::<f64>().sqrt();
+        state[3..7].copy_from_slice(&quaternion.map(|x| x / norm));
+        if let Some((maze, _)) = &self.maze {
+            let center = free_cell(*maze, random);
+            (state[0], state[1]) =
+                (center[0] + uniform(random, -1.0, 1.0), center[1] + uniform(random, -1.0, 1.0));
+        }
+        let mut course = Course {
+            state,
+            direction: [1.0, 0.0],
+            hold: 0,
+            age: 0,
+            goal: [0.0; 2],
+            beside: [0.0; 2],
+        };
+        self.send(&mut course, random);
+        self.direct(&mut course, random);
+        course
+    }
+
+    /// What the policy sees.
+    pub(super) fn input(course: &Course) -> [f32; STATE] {
+        policy_input(&course.state, course.direction)
+    }
+
+    /// Walks one step with `action`, which `ant`, in the course's state, carries out clipped. An
+    /// ended course has to be begun anew.
+    pub(super) fn step(
+        &self,
+        ant: &mut Ant,
+        course: &mut Course,
+        action: &[f32],
+        random: &mut Stream,
+    ) -> Step {
+        let before = [course.state[0], course.state[1]];
+        if ant.step(action).is_err() {
+            return Step { reward: 0.0, velocity: 0.0, end: Some(End::Fell) };
+        }
+        course.state = *ant.state();
+        course.age += 1;
+        let moved = [course.state[0] - before[0], course.state[1] - before[1]];
+        let velocity = 10.0 * (moved[0] * course.direction[0] + moved[1] * course.direction[1]);
+        let effort = action.iter().map(|a| f64::from(a.clamp(-1.0, 1.0)).powi(2)).sum::<f64>();
+        let reward = 0.1 * (velocity + 0.3 - 0.05 * effort / action.len() as f64);
+        let end = if has_fallen(&course.state) {
+            Some(End::Fell)
+        } else if course.age >= LONGEST {
+            Some(End::TimedOut)
+        } else {
+            self.direct(course, random);
+            None
+        };
+        Step { reward: reward as f32, velocity, end }
+    }
+
+    /// A new goal somewhere in the maze.
+    fn send(&self, course: &mut Course, random: &mut Stream) {
+        if let Some((maze, _)) = &self.maze {
+            course.goal = free_cell(*maze, random).map(|x| x + uniform(random, -1.0, 1.5));
+            course.beside = [0.0; 2].map(|_: f64| uniform(random, -0.5, 1.0));
+        }
+    }
+
+    /// The direction for the next step.
+    fn direct(&self, course: &mut Course, random: &mut Stream) {
+        course.hold = course.hold.saturating_sub(1);
+        let Some((_, navigator)) = &self.maze else {
+            if course.hold == 0 {
+                course.direction = anywhere(random);
+                course.hold = 10 + below_u64(random.next_u64(), 90) as u32;
+            }
+            return;
+        };
+        if course.hold > 0 {
+            return;
+        }
+        // Now and then the ant is sent off its way, to learn to walk along and away from walls.
+        if unit_f64(random.next_u64()) < 0.01 {
+            course.direction = anywhere(random);
+            course.hold = 15 + below_u64(random.next_u64(), 35) as u32;
+            return;
+        }
+        let place = [course.state[0], course.state[1]];
+        if cm_envs::ant_maze::is_near(place, course.goal) {
+            self.send(course, random);
+        }
+        let there = CellRule::Round.cell(course.goal);
+        let next = navigator.next(CellRule::Round.cell(place), there);
+        let waypoint = if next == there {
+            course.goal
+        } else {
+            let center = next.center();
+            [center[0] + course.beside[0], center[1] + course.beside[1]]
+        };
+        let (x, y) = (waypoint[0] - place[0], waypoint[1] - place[1]);
+        let length = x.hypot(y).max(1e-6);
+        course.direction = [x / length, y / length];
+    }
+}
+
+fn has_fallen(state: &[f64; STATE]) -> bool {
+    !(0.2..=1.2).contains(&state[2]) || uprightness([state[4], state[5]]) < 0.1
+}
+
+fn anywhere(random: &mut Stream) -> [f64; 2] {
+    let (sine, cosine) = uniform(random, -PI, PI).sin_cos();
+    [cosine, sine]
+}
+
+fn free_cell(maze: Maze, random: &mut Stream) -> [f64; 2] {
+    let cells = maze.free_cells();
+    cells[below_u64(random.next_u64(), cells.len() as u64) as usize].center()
+}
+
+fn uniform(random: &mut Stream, low: f64, high: f64) -> f64 {
+    low + (high - low) * unit_f64(random.next_u64())
+}

@@ -1,0 +1,242 @@
+//! An ant learns to walk in any direction, from nothing.
+
+mod checkpoint;
+mod course;
+mod herd;
+mod inputs;
+mod learner;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use cm_envs::ant_maze::{Ant, Maze};
+use cm_envs::mujoco::Mujoco;
+use cm_nn::Snapshot;
+
+use self::checkpoint::Checkpoint;
+use self::course::Ground;
+use self::herd::Herd;
+use self::learner::{Learner, Settings};
+use super::policy::ExpertFile;
+use crate::progress::Stage;
+use crate::{Error, Event, Progress, Result, Unit, output};
+
+/// How to train an expert.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrainSettings {
+    /// For the expert, the checkpoint and the metrics; a training that is there already goes on.
+    pub folder: PathBuf,
+    /// Walk in this maze instead of on an open floor.
+    pub maze: Option<Maze>,
+    /// Steps of the environment.
+    pub steps: u64,
+    /// Start from this expert instead of from nothing.
+    pub from: Option<ExpertFile>,
+    /// Ants that walk at once.
+    pub ants: usize,
+    /// The same seed gives the same expert, on any number of threads.
+    pub seed: u64,
+    /// Threads to use; 0 for all cores.
+    pub threads: usize,
+}
+
+impl TrainSettings {
+    /// Three million steps on an open floor, from nothing.
+    ///
+    /// ```
+    /// assert_eq!(cm_data::expert::TrainSettings::new("runs/floor").ants, 128);
+    /// ```
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self {
+            folder: folder.into(),
+            maze: None,
+            steps: 3_000_000,
+            from: None,
+            ants: 128,
+            seed: 0,
+            threads: 0,
+        }
+    }
+}
+
+/// Steps that each ant walks in an iteration.
+const STRIDE: usize = 32;
+/// Iterations between two checkpoints, with an evaluation each.
+const PERIOD: u64 = 20;
+/// Of an evaluation.
+const EVALUATION_ANTS: usize = 32;
+const EVALUATION_STEPS: usize = 200;
+
+/// Trains an expert, or goes on with a training that was cut off, and says where its file is.
+pub fn train(settings: &TrainSettings, progress: Progress<'_>) -> Result<PathBuf> {
+    if settings.ants == 0 {
+        let (expected, found) = ("at least 1".to_owned(), "0".to_owned());
+        return Err(Error::Setting { setting: "ants", expected, found });
+    }
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(settings.threads).build()?;
+    pool.install(|| {
+        let mut training = Training::open(settings)?;
+        training.run(settings.steps, progress)?;
+        Ok(training.expert_path())
+    })
+}
+
+/// A training under way.
+struct Training {
+    folder: PathBuf,
+    plan: String,
+    mujoco: Mujoco,
+    maze: Option<Maze>,
+    seed: u64,
+    learner: Learner,
+    herd: Herd,
+    iteration: u64,
+}
+
+/// How well a policy walks without exploring.
+#[derive(Clone, Copy, Debug)]
+struct Evaluation {
+    /// Mean units per second along the direction.
+    velocity: f64,
+    /// Falls in a thousand steps.
+    falls: f64,
+}
+
+impl Training {
+    /// Starts a training, or goes on with the one in the folder.
+    fn open(settings: &TrainSettings) -> Result<Self> {
+        let TrainSettings { folder, maze, ants, seed, .. } = settings;
+        output::make_folder(folder)?;
+        let mut learner = Learner::new(Settings::default(), *seed)?;
+        if let Some(file) = &settings.from {
+            let refused = |reason| Error::content(file.path(), format!("not an expert: {reason}"));
+            let snapshot = Snapshot::from_safetensors(&file.read()?)
+                .map_err(|error| refused(error.to_string()))?;
+            learner.restore_expert(&snapshot).map_err(refused)?;
+        }
+        let plan = plan(settings);
+        let checkpoint = folder.join("checkpoint.bin");
+        let (mut iteration, mut courses) = (0, None);
+        if let Some(found) = Checkpoint::load(&checkpoint)? {
+            if found.plan != plan {
+                let (path, expected) = (folder.clone(), plan);
+                return Err(Error::OtherTraining { path, expected, found: found.plan });
+            }
+            learner
+                .restore_expert(&found.expert)
+                .map_err(|reason| Error::content(&checkpoint, reason))?;
+            learner.restore_optimiser(&found.optimiser, found.learning_rate)?;
+            learner.inputs = found.inputs;
+            (iteration, courses) = (found.iteration, Some(found.courses));
+        }
+        let mujoco = Mujoco::find()?;
+        let model = Ant::model(&mujoco, *maze)?;
+        let herd = Herd::new(&model, Ground::new(*maze), *ants, courses, *seed)?;
+        if iteration == 0 && settings.from.is_none() {
+            learner.inputs.update(&herd.inputs());
+        }
+        let (folder, maze, seed) = (folder.clone(), *maze, *seed);
+        Ok(Self { folder, plan, mujoco, maze, seed, learner, herd, iteration })
+    }
+
+    /// Trains until `steps` steps were walked altogether.
+    fn run(&mut self, steps: u64, progress: Progress<'_>) -> Result<()> {
+        let per_iteration = (STRIDE * self.herd.courses().len()) as u64;
+        let iterations = steps.div_ceil(per_iteration);
+        let (done, total) = (self.iteration * per_iteration, iterations * per_iteration);
+        let stage = Stage::begin(progress, "walking", Unit::Steps, done, Some(total));
+        let start = Instant::now();
+        while self.iteration < iterations {
+            let (velocity, divergence) = self.iterate()?;
+            stage.advance(per_iteration);
+            progress(Event::Going(&format!("{velocity:.2} units per second")));
+            if self.iteration.is_multiple_of(PERIOD) || self.iteration == iterations {
+                let evaluation = self.evaluate()?;
+                self.record(start, per_iteration, velocity, divergence, evaluation)?;
+                let Evaluation { velocity, falls } = evaluation;
+                let steps = self.iteration * per_iteration;
+                progress(Event::Evaluated { steps, velocity, falls });
+                self.save()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn iterate(&mut self) -> Result<(f64, f32)> {
+        let experience = self.herd.walk(&self.learner, self.iteration, STRIDE, 1.0)?;
+        let divergence = self.learner.learn(&experience, self.iteration)?;
+        self.iteration += 1;
+        Ok((experience.velocity, divergence))
+    }
+
+    /// Fresh ants, mean actions.
+    fn evaluate(&self) -> Result<Evaluation> {
+        let model = Ant::model(&self.mujoco, self.maze)?;
+        let seed = self.seed ^ 0x5eed;
+        let mut herd = Herd::new(&model, Ground::new(self.maze), EVALUATION_ANTS, None, seed)?;
+        let experience = herd.walk(&self.learner, 0, EVALUATION_STEPS, 0.0)?;
+        let steps = (EVALUATION_ANTS * EVALUATION_STEPS) as f64;
+        Ok(Evaluation {
+            velocity: experience.velocity,
+            falls: 1000.0 * experience.falls as f64 / steps,
+        })
+    }
+
+    fn save(&self) -> Result<()> {
+        let expert = self.learner.expert()?;
+        expert.save_safetensors(&self.expert_path())?;
+        let checkpoint = Checkpoint {
+            plan: self.plan.clone(),
+            iteration: self.iteration,
+            learning_rate: self.learner.learning_rate(),
+            expert,
+            optimiser: self.learner.optimiser()?,
+            inputs: self.learner.inputs.clone(),
+            courses: self.herd.courses().to_vec(),
+        };
+        checkpoint.save(&self.folder.join("checkpoint.bin"))
+    }
+
+    /// Appends a row to the metrics.
+    fn record(
+        &self,
+        start: Instant,
+        per_iteration: u64,
+        velocity: f64,
+        divergence: f32,
+        evaluation: Evaluation,
+    ) -> Result<()> {
+        use std::io::Write;
+        let path = self.folder.join("metrics.csv");
+        let header = "steps,seconds,velocity,training_velocity,falls,divergence,learning_rate\n";
+        let header = if path.exists() { "" } else { header };
+        let row = format!(
+            "{},{:.0},{:.4},{velocity:.4},{:.3},{divergence:.4},{:.2e}\n",
+            self.iteration * per_iteration,
+            start.elapsed().as_secs_f64(),
+            evaluation.velocity,
+            evaluation.falls,
+            self.learner.learning_rate()
+        );
+        std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&path)
+            .and_then(|mut file| file.write_all(format!("{header}{row}").as_bytes()))
+            .map_err(Error::file("write", &path))
+    }
+
+    fn expert_path(&self) -> PathBuf {
+        Path::new(&self.folder).join("expert.safetensors")
+    }
+}
+
+/// What a training is started with, in words; a checkpoint of another is not gone on with.
+fn plan(settings: &TrainSettings) -> String {
+    let TrainSettings { maze, ants, seed, from, .. } = settings;
+    let place = maze.map_or("an open floor".to_owned(), |maze| maze.to_string());
+    let from = from.as_ref().map_or("nothing".into(), |file| file.path().display().to_string());
+    format!("{ants} ants on {place}, seed {seed}, from {from}")
+}

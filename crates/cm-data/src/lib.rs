@@ -1,0 +1,22 @@
+#![doc = include_str!("../README.md")]
+
+mod cache;
+mod checksum;
+mod download;
+mod error;
+pub mod expert;
+mod files;
+mod generate;
+mod manifest;
+pub mod mujoco;
+mod output;
+mod progress;
+
+pub use cache::{Cache, Checksum};
+pub use checksum::{sha256_of_bytes, sha256_of_file};
+pub use download::{DownloadSettings, Downloaded, download};
+pub use error::{Error, Result};
+pub use files::{Verified, convert, download_converted, summarise, verify};
+pub use generate::{GenerateSettings, Generated, Report, generate, generated_file};
+pub use manifest::{FileEntry, Manifest};
+pub use progress::{Event, Progress, Unit, silent};
