@@ -1,8 +1,11 @@
 //! Steps of AntMaze per second (one is five steps of MuJoCo with RK4), random actions.
 //!
-//! `cargo bench -p cm-benches --bench antmaze` ends with figures measured alternately in one run: the environment (acting, observing, asking for success), a
-//! bare loop of `mj_step`, and the same loop in Python (`mujoco_steps.py`, run by `$PYTHON` or `python3`; left out where that has no mujoco), all along the same
-//! trajectories; then as many environments as threads on 1, 2, ... threads. All in processor time, which other work disturbs little. Without MuJoCo (`cargo xtask mujoco install`) it says so and measures nothing.
+//! `cargo bench -p cm-benches --bench antmaze` ends with figures measured alternately in one run:
+//! the environment (acting, observing, asking for success), a bare loop of `mj_step`, and the same
+//! loop in Python (`mujoco_steps.py`, run by `$PYTHON` or `python3`; left out where that has no
+//! mujoco), all along the same trajectories; then as many environments as threads on 1, 2, ...
+//! threads. All in processor time, which other work disturbs little. Without MuJoCo
+//! (`cargo xtask mujoco install`) it says so and measures nothing.
 //!
 //! The figures are in `docs/antmaze.md`.
 
@@ -100,7 +103,8 @@ fn ratios() {
     scaling(&AntMaze::new(&mujoco, Task::Umaze).unwrap(), &actions);
 }
 
-/// As many episodes as threads on ever more threads, each in turn, by the processor time of the slowest thread.
+/// As many episodes as threads on ever more threads, each in turn, by the processor time of the
+/// slowest thread.
 fn scaling(maze: &AntMaze, actions: &[f32]) {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let mut best = vec![f64::MAX; cores];
@@ -127,7 +131,8 @@ fn scaling(maze: &AntMaze, actions: &[f32]) {
     }
 }
 
-/// The processor time that `f` takes on this thread where Linux tells it, the time that passes elsewhere.
+/// The processor time that `f` takes on this thread where Linux tells it, the time that passes
+/// elsewhere.
 fn processor_seconds(f: impl FnOnce()) -> f64 {
     let used = || {
         let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;

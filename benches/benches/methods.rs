@@ -1,5 +1,5 @@
-//! One training step of every method with the settings of the two-dimensional experiment (batch 256),
-//! on one thread.
+//! One training step of every method with the settings of the two-dimensional experiment (batch
+//! 256), on one thread.
 
 use std::hint::black_box;
 

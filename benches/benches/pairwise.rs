@@ -1,8 +1,8 @@
 //! Pairwise distances of each head: forward, forward and backward, and under symmetric InfoNCE.
 //!
-//! `cargo bench -p cm-benches --bench pairwise` ends with the cost per pair and feature up to batch 4096
-//! and the ratios to the baselines at batch 256: dfdx's broadcasting operations for MRN and Max, a sort
-//! per pair for IQE. A filter that matches nothing (`-- nothing`) prints these alone.
+//! `cargo bench -p cm-benches --bench pairwise` ends with the cost per pair and feature up to batch
+//! 4096 and the ratios to the baselines at batch 256: dfdx's broadcasting operations for MRN and
+//! Max, a sort per pair for IQE. A filter that matches nothing (`-- nothing`) prints these alone.
 
 use std::hint::black_box;
 

@@ -1,7 +1,9 @@
-//! Batches of transitions with geometric future goals, from a million steps (29 observations, 8 actions, gamma 0.99).
+//! Batches of transitions with geometric future goals, from a million steps (29 observations, 8
+//! actions, gamma 0.99).
 //!
-//! `cargo bench -p cm-benches --bench sampling` ends with two ratios for each batch size, each measured alternately in one run: to a plain gather with
-//! precomputed indices, and to NumPy (`numpy_sampling.py`, run by `$PYTHON` or `python3`; left out where that has no NumPy).
+//! `cargo bench -p cm-benches --bench sampling` ends with two ratios for each batch size, each
+//! measured alternately in one run: to a plain gather with precomputed indices, and to NumPy
+//! (`numpy_sampling.py`, run by `$PYTHON` or `python3`; left out where that has no NumPy).
 //!
 //! Nanoseconds per sample on two virtual cores, the middle one of three runs:
 //!
@@ -11,8 +13,9 @@
 //! | 1024 | 54 | 336 (6.2 times) | 30 | 333 (11.2 times) | 2.0 times as fast |
 //! | 4096 | 62 | 323 (5.2 times) | 31 | 319 (10.4 times) | 2.0 times as fast |
 //!
-//! Over the three runs the two threads were 10.5 to 10.9, 10.4 to 11.2 and 10.4 to 10.8 times as fast as NumPy. The rows come from memory, not from the
-//! cache, and that is most of what a sample costs.
+//! Over the three runs the two threads were 10.5 to 10.9, 10.4 to 11.2 and 10.4 to 10.8 times as
+//! fast as NumPy. The rows come from memory, not from the cache, and that is most of what a sample
+//! costs.
 
 use std::hint::black_box;
 use std::sync::Arc;

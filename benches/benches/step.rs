@@ -1,10 +1,10 @@
 //! One training step of CMD-1 (batch 256): critic with potential, policy with cloning and C-Mixup,
 //! Adam, goals drawn inside.
 //!
-//! `cargo bench -p cm-benches --bench step` measures the shipped `cm_distill::Cmd1` with the settings
-//! of the authors' code, and ends with the ratios to the same step composed of dfdx's own operations,
-//! at the paper's size (4 hidden layers of 512) and at the size of the two-dimensional experiment (3
-//! of 64), 512 features.
+//! `cargo bench -p cm-benches --bench step` measures the shipped `cm_distill::Cmd1` with the
+//! settings of the authors' code, and ends with the ratios to the same step composed of dfdx's own
+//! operations, at the paper's size (4 hidden layers of 512) and at the size of the two-dimensional
+//! experiment (3 of 64), 512 features.
 
 use std::hint::black_box;
 

@@ -1,7 +1,7 @@
 //! Exact successor distances: all pairs and a single goal, against the number of states.
 //!
-//! `cargo bench -p cm-benches --bench tabular` ends with the growth over larger sizes and with the ratio to
-//! value iteration. Discount 0.99.
+//! `cargo bench -p cm-benches --bench tabular` ends with the growth over larger sizes and with the
+//! ratio to value iteration. Discount 0.99.
 
 use std::hint::black_box;
 use std::time::Duration;

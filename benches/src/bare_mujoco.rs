@@ -18,10 +18,12 @@ pub struct BareMujoco {
 }
 
 impl BareMujoco {
-    /// A simulation of the ant that `xml` describes, by the library that `cm mujoco install` installs.
+    /// A simulation of the ant that `xml` describes, by the library that `cm mujoco install`
+    /// installs.
     pub fn new(xml: &str) -> Option<Self> {
         let xml = CString::new(xml).ok()?;
-        // SAFETY: the library is MuJoCo of the pinned version, whose functions have these types; the handles are its own.
+        // SAFETY: the library is MuJoCo of the pinned version, whose functions have these types;
+        // the handles are its own.
         unsafe {
             let library = Library::new(cm_envs::mujoco::installed_library()).ok()?;
             type Parse = unsafe extern "C" fn(*const c_char, Handle, *mut c_char, c_int) -> Handle;
@@ -49,7 +51,8 @@ impl BareMujoco {
         /// Positions and velocities, and controls, in `mjtState` of the pinned version.
         const STATE_BITS: c_int = 0b110;
         const CONTROL_BIT: c_int = 1 << 6;
-        // SAFETY: the handles are alive, and the states have the lengths that the bits ask for in a model of the ant.
+        // SAFETY: the handles are alive, and the states have the lengths that the bits ask for in a
+        // model of the ant.
         unsafe {
             (self.reset)(self.model, self.data);
             (self.set_state)(self.model, self.data, state.as_ptr(), STATE_BITS);

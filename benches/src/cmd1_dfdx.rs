@@ -1,4 +1,5 @@
-//! The step of [`Step::cmd1`](crate::steps::Step::cmd1) composed of dfdx's own operations, modules and optimiser.
+//! The step of [`Step::cmd1`](crate::steps::Step::cmd1) composed of dfdx's own operations, modules
+//! and optimiser.
 
 use cm_random::{Philox, unit_f32};
 use dfdx::optim::{Adam, AdamConfig, Optimizer};
@@ -14,7 +15,8 @@ const IN: usize = STATE + ACTION;
 const POLICY_IN: usize = STATE + GOAL;
 const POLICY_OUT: usize = 2 * ACTION;
 
-/// A learner whose networks have the given hidden layers; dfdx's modules have their sizes in their types.
+/// A learner whose networks have the given hidden layers; dfdx's modules have their sizes in their
+/// types.
 macro_rules! learner {
     ($module:ident, $width:literal, $($hidden:ty),*) => {
         #[doc = concat!("Hidden layers of ", $width, ".")]

@@ -1,4 +1,5 @@
-//! Tabular processes of three kinds and any size, and value iteration as the baseline of the exact solver.
+//! Tabular processes of three kinds and any size, and value iteration as the baseline of the exact
+//! solver.
 
 use cm_envs::tabular::{ControlledProcess, MarkovChain};
 
@@ -16,7 +17,8 @@ pub fn ring(states: usize) -> ControlledProcess {
     random(states, |state, draw| (state + states - 20 + draw % 41) % states)
 }
 
-/// A square of about `states` cells with four moves that slip aside with probability 0.2, and staying.
+/// A square of about `states` cells with four moves that slip aside with probability 0.2, and
+/// staying.
 pub fn slippery_grid(states: usize) -> ControlledProcess {
     let side = states.isqrt();
     let process = ControlledProcess::from_fn(side * side, 5, |state, action| {
@@ -41,8 +43,8 @@ pub fn chain(process: &ControlledProcess) -> MarkovChain {
         .expect("rows are distributions")
 }
 
-/// `E[gamma^H]` by sweeps of value iteration until no entry changes by more than 1e-12 of itself: what one would write
-/// without this workspace. (It underflows where goals are far.)
+/// `E[gamma^H]` by sweeps of value iteration until no entry changes by more than 1e-12 of itself:
+/// what one would write without this workspace. (It underflows where goals are far.)
 pub fn value_iteration(process: &ControlledProcess, goal: usize, discount: f64) -> Vec<f64> {
     let mut values = vec![0.0; process.states()];
     values[goal] = 1.0;

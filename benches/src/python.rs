@@ -4,13 +4,15 @@ use std::fmt::Display;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 
-/// A script of this folder, run by `$PYTHON` or `python3`: a line on its input is a question, a number on its output the answer.
+/// A script of this folder, run by `$PYTHON` or `python3`: a line on its input is a question, a
+/// number on its output the answer.
 pub struct Script {
     child: Child,
 }
 
 impl Script {
-    /// Starts the script; `None`, with the reason on the terminal, if it does not answer `first_question`.
+    /// Starts the script; `None`, with the reason on the terminal, if it does not answer
+    /// `first_question`.
     pub fn start(name: &str, first_question: impl Display) -> Option<Self> {
         let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".to_owned());
         let script = format!("{}/{name}", env!("CARGO_MANIFEST_DIR"));

@@ -1,4 +1,5 @@
-//! `cargo xtask test`: the checks a change must pass, cheapest first, stopping at the first failure.
+//! `cargo xtask test`: the checks a change must pass, cheapest first, stopping at the first
+//! failure.
 
 use std::process::Command;
 use std::time::Instant;

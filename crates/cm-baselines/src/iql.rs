@@ -1,8 +1,10 @@
-//! Implicit Q-learning (Kostrikov, Nair and Levine 2022) with goals: the value of the best actions *in the data*, and a policy that repeats them.
+//! Implicit Q-learning (Kostrikov, Nair and Levine 2022) with goals: the value of the best actions
+//! *in the data*, and a policy that repeats them.
 //!
-//! Nothing here asks for the value of an action that was not taken, so nothing is extrapolated: `V(s, g)` is an upper expectile of
-//! `Q(s, a, g)` over the actions taken at `s`, `Q(s, a, g)` regresses to `reward + discount V(s', g)`, and the policy imitates the data with weights
-//! that grow with the advantage `Q - V`. Equation numbers are those of the IQL paper.
+//! Nothing here asks for the value of an action that was not taken, so nothing is extrapolated:
+//! `V(s, g)` is an upper expectile of `Q(s, a, g)` over the actions taken at `s`, `Q(s, a, g)`
+//! regresses to `reward + discount V(s', g)`, and the policy imitates the data with weights that
+//! grow with the advantage `Q - V`. Equation numbers are those of the IQL paper.
 
 use cm_learner::{
     Dimensions, FeatureSettings, Features, Group, Learner, Metrics, Transitions, Update,
@@ -17,7 +19,8 @@ use crate::reward::{reached, squared_error};
 
 /// The expectile loss of Eq. 5: `mean |expectile - 1(u < 0)| u^2`.
 ///
-/// Its minimiser over `v` with `u = x - v` is the mean of `x` at expectile 1/2 and tends to the largest `x` at 1.
+/// Its minimiser over `v` with `u = x - v` is the mean of `x` at expectile 1/2 and tends to the
+/// largest `x` at 1.
 ///
 /// ```
 /// use cm_baselines::expectile_loss;
@@ -66,7 +69,8 @@ pub struct IqlSettings {
     pub reward: Reward,
     /// Discount, in `[0, 1)`; default 0.99.
     pub discount: f32,
-    /// Which expectile of the actions' values is the state's value, in `(0, 1)`: 1/2 is the mean, 1 the largest. Default 0.7.
+    /// Which expectile of the actions' values is the state's value, in `(0, 1)`: 1/2 is the mean, 1
+    /// the largest. Default 0.7.
     pub expectile: f32,
     /// How much of the target critics stays at each step, in `[0, 1)`; default 0.995.
     pub target_decay: f32,
@@ -114,12 +118,14 @@ impl IqlSettings {
         }
     }
 
-    /// The IQL paper's settings for AntMaze, where pieces of trajectories must be joined: expectile 0.9, sharpness 10.
+    /// The IQL paper's settings for AntMaze, where pieces of trajectories must be joined: expectile
+    /// 0.9, sharpness 10.
     pub fn antmaze() -> Self {
         Self { expectile: 0.9, advantage_sharpness: 10.0, ..Self::original() }
     }
 
-    /// The 2-D experiment, which has no IQL in the authors' script: its networks, discount and learning rates, the expectile of AntMaze.
+    /// The 2-D experiment, which has no IQL in the authors' script: its networks, discount and
+    /// learning rates, the expectile of AntMaze.
     pub fn plane() -> Self {
         let ActorSettings { policy, adam, behaviour_cloning, .. } = ActorSettings::plane();
         Self {
@@ -166,7 +172,8 @@ impl IqlSettings {
 
 /// Implicit Q-learning.
 ///
-/// Parameters: `value/...`, `critic_0/...` and `critic_1/...`, their slow copies `target_0/...` and `target_1/...`, and the policy's.
+/// Parameters: `value/...`, `critic_0/...` and `critic_1/...`, their slow copies `target_0/...` and
+/// `target_1/...`, and the policy's.
 ///
 /// ```
 /// use cm_baselines::{Iql, IqlSettings};
@@ -232,7 +239,8 @@ impl<B: Backend> Iql<B> {
         expectile_loss(&self.advantage(batch)?, self.settings.expectile)
     }
 
-    /// Eq. 6: `mean (Q(s, a, g) - reward - discount V(s', g))^2`, with no next value where `s'` reaches `g`, over both critics; `[1, 1]`.
+    /// Eq. 6: `mean (Q(s, a, g) - reward - discount V(s', g))^2`, with no next value where `s'`
+    /// reaches `g`, over both critics; `[1, 1]`.
     pub fn critic_loss(&self, batch: &Transitions<B>) -> Result<Var<B>> {
         let next_value = self.value(&batch.next_state, &batch.goal)?;
         let Self { settings, .. } = self;
@@ -242,7 +250,8 @@ impl<B: Backend> Iql<B> {
         self.critics.join(error, |first, second| first.add(second))
     }
 
-    /// Eq. 7: behaviour cloning weighted by `min(largest, exp(sharpness (Q' - V)))`, `[1, 1]`. Adds the mean weight to the metrics.
+    /// Eq. 7: behaviour cloning weighted by `min(largest, exp(sharpness (Q' - V)))`, `[1, 1]`. Adds
+    /// the mean weight to the metrics.
     pub fn policy_loss(&self, batch: &Transitions<B>, metrics: &mut Metrics<B>) -> Result<Var<B>> {
         let IqlSettings { advantage_sharpness, largest_weight, .. } = self.settings;
         let advantage = self.advantage(batch)?;

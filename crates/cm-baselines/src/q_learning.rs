@@ -1,7 +1,9 @@
-//! Goal-conditioned Q-learning: DDPG (Lillicrap et al. 2016) with goals taken in hindsight (Andrychowicz et al. 2017).
+//! Goal-conditioned Q-learning: DDPG (Lillicrap et al. 2016) with goals taken in hindsight
+//! (Andrychowicz et al. 2017).
 //!
-//! `Q(s, a, g)` regresses to `reward + discount Q'(s', pi(s', g), g)` with a slowly moving copy `Q'`, for goals that were reached later in the
-//! same trajectory and, if so set, for goals of other trajectories; the policy ascends `Q`, held to the data's actions.
+//! `Q(s, a, g)` regresses to `reward + discount Q'(s', pi(s', g), g)` with a slowly moving copy
+//! `Q'`, for goals that were reached later in the same trajectory and, if so set, for goals of
+//! other trajectories; the policy ascends `Q`, held to the data's actions.
 
 use cm_learner::{
     Dimensions, FeatureSettings, Features, Group, Learner, Metrics, Transitions, Update,
@@ -30,7 +32,8 @@ pub struct QLearningSettings {
     pub target_decay: f32,
     /// Whether targets are moved into the range of values that the reward allows; default true.
     pub clip_target: bool,
-    /// Whether every transition is also learned from with the goal of another row, taken not to be reached by it; default true.
+    /// Whether every transition is also learned from with the goal of another row, taken not to be
+    /// reached by it; default true.
     pub other_goals: bool,
     /// What moves the critic; default as the policy's ([`ActorSettings::plane`]).
     pub adam: AdamSettings,
@@ -67,8 +70,9 @@ impl QLearningSettings {
         Self { reward: Reward::OneStepSuccess, clip_target: false, ..Self::plane() }
     }
 
-    /// The hindsight experience replay paper's settings: 3 x 64 ReLU, discount 0.98, target decay 0.95, Adam 1e-3, clipped targets, no behaviour cloning.
-    /// (Its target policy, action penalty and input normalisation are not part of this learner.)
+    /// The hindsight experience replay paper's settings: 3 x 64 ReLU, discount 0.98, target decay
+    /// 0.95, Adam 1e-3, clipped targets, no behaviour cloning. (Its target policy, action penalty
+    /// and input normalisation are not part of this learner.)
     pub fn original() -> Self {
         let network = MlpSettings { hidden: vec![64; 3], ..Default::default() };
         let adam = AdamSettings { learning_rate: 1e-3, ..Default::default() };
@@ -152,7 +156,8 @@ impl<B: Backend> QLearning<B> {
         })
     }
 
-    /// `mean (Q(s, a, g) - target)^2` with `target = reward + discount Q'(s', pi(s', g), g)` unless `s'` reaches `g`; `[1, 1]`.
+    /// `mean (Q(s, a, g) - target)^2` with `target = reward + discount Q'(s', pi(s', g), g)` unless
+    /// `s'` reaches `g`; `[1, 1]`.
     pub fn critic_loss(&self, batch: &Transitions<B>) -> Result<Var<B>> {
         let Self { settings, .. } = self;
         let Rows { state, action, next_state, goal, reached } = self.rows(batch)?;

@@ -1,12 +1,15 @@
-//! Quasimetric RL (Wang, Torralba, Isola and Zhang 2023): the largest quasimetric in which no transition is longer than its cost.
+//! Quasimetric RL (Wang, Torralba, Isola and Zhang 2023): the largest quasimetric in which no
+//! transition is longer than its cost.
 //!
-//! In a deterministic world the optimal distance `d*(s, g)`, the least cost of getting from `s` to `g`, is the largest quasimetric with
-//! `d(s, s') <= cost` for every transition. Sec. 3.2 of the QRL paper makes that a constrained problem over states and goals drawn apart,
+//! In a deterministic world the optimal distance `d*(s, g)`, the least cost of getting from `s` to
+//! `g`, is the largest quasimetric with `d(s, s') <= cost` for every transition. Sec. 3.2 of the
+//! QRL paper makes that a constrained problem over states and goals drawn apart,
 //!
 //! > maximise `E phi(d(s, g))` subject to `E max(0, d(s, s') - cost)^2 <= margin`,
 //!
-//! and solves it by ascent on a multiplier. Sec. 3.4 adds a model `T` of where an action leads *in the metric's space*, held to
-//! `T(s, a) ~ s'` by the squared distances between them both ways; a policy is then moved to actions whose outcome is near the goal.
+//! and solves it by ascent on a multiplier. Sec. 3.4 adds a model `T` of where an action leads *in
+//! the metric's space*, held to `T(s, a) ~ s'` by the squared distances between them both ways; a
+//! policy is then moved to actions whose outcome is near the goal.
 
 use cm_learner::{
     Dimensions, Dual, DualOptimiser, FeatureSettings, Features, Group, Learner, Metrics,
@@ -22,7 +25,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::streams;
 
-/// `-E phi(d)`, which pushes states and goals apart: `mean softplus(sharpness (offset - d)) / sharpness`.
+/// `-E phi(d)`, which pushes states and goals apart:
+/// `mean softplus(sharpness (offset - d)) / sharpness`.
 ///
 /// The authors' `100 softplus(5 - d / 100)` is offset 500 and sharpness 0.01.
 ///
@@ -45,15 +49,18 @@ pub fn transition_excess<B: Backend>(distance: &Var<B>, step_cost: f32) -> Resul
     distance.affine(1.0, -step_cost)?.relu()?.square()?.mean(Over::All)
 }
 
-/// `E (d(T(s, a), s')^2 + d(s', T(s, a))^2) / 2`, how far the predicted outcome is from the real one, there and back.
+/// `E (d(T(s, a), s')^2 + d(s', T(s, a))^2) / 2`, how far the predicted outcome is from the real
+/// one, there and back.
 pub fn latent_transition_loss<B: Backend>(there: &Var<B>, back: &Var<B>) -> Result<Var<B>> {
     there.square()?.add(&back.square()?)?.mean(Over::All)?.scale(0.5)
 }
 
-/// The Lagrangian `push + multiplier (excess - margin)`, to be minimised over the metric and maximised over the multiplier.
+/// The Lagrangian `push + multiplier (excess - margin)`, to be minimised over the metric and
+/// maximised over the multiplier.
 ///
-/// Both happen by descent on the one result: the metric sees `push + multiplier * excess` with the multiplier constant, the multiplier
-/// sees `multiplier (margin - excess)` with the excess constant.
+/// Both happen by descent on the one result: the metric sees `push + multiplier * excess` with the
+/// multiplier constant, the multiplier sees `multiplier (margin - excess)` with the excess
+/// constant.
 pub fn lagrangian<B: Backend>(
     push: &Var<B>,
     excess: &Var<B>,
@@ -77,7 +84,8 @@ pub struct QrlSettings {
     pub transition: TransitionSettings,
     /// Distances beyond this are hardly pushed any further; default 500.
     pub push_offset: f32,
-    /// How suddenly the push stops there: `phi(d) = -softplus(sharpness (offset - d)) / sharpness`; default 0.01.
+    /// How suddenly the push stops there: `phi(d) = -softplus(sharpness (offset - d)) / sharpness`;
+    /// default 0.01.
     pub push_sharpness: f32,
     /// Cost of a transition; default 1.
     pub step_cost: f32,
@@ -89,7 +97,8 @@ pub struct QrlSettings {
     pub dual_start: f32,
     /// What moves that parameter; default SGD with learning rate 0.01.
     pub dual_optimiser: DualOptimiser,
-    /// What moves the metric and the transition model; default learning rate 1e-3, gradients cut to length 1.
+    /// What moves the metric and the transition model; default learning rate 1e-3, gradients cut to
+    /// length 1.
     pub adam: AdamSettings,
     /// The policy.
     pub actor: ActorSettings,
@@ -99,10 +108,11 @@ pub struct QrlSettings {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum TransitionSettings {
-    /// As in the authors' script: the metric's network takes a state and an action, the action being zero for "just this state", and
-    /// what it makes of `(s, a)` is the prediction.
+    /// As in the authors' script: the metric's network takes a state and an action, the action
+    /// being zero for "just this state", and what it makes of `(s, a)` is the prediction.
     ActionInput,
-    /// As in Sec. 3.4 of the QRL paper: a state encoder `f` before the metric, and `T(s, a) = f(s) + residual(f(s), a)`.
+    /// As in Sec. 3.4 of the QRL paper: a state encoder `f` before the metric, and
+    /// `T(s, a) = f(s) + residual(f(s), a)`.
     Latent {
         /// Columns of `f`.
         size: usize,
@@ -141,8 +151,9 @@ impl QrlSettings {
         }
     }
 
-    /// The offline maze runs of the QRL paper's own code: IQE over 2048 features in 64 groups, 1024-wide networks, margin 0.25 squared,
-    /// a multiplier that starts at 0.01, behaviour cloning by log-density with weight 0.05 to 1.
+    /// The offline maze runs of the QRL paper's own code: IQE over 2048 features in 64 groups,
+    /// 1024-wide networks, margin 0.25 squared, a multiplier that starts at 0.01, behaviour cloning
+    /// by log-density with weight 0.05 to 1.
     pub fn original() -> Self {
         let network = |layers| MlpSettings { hidden: vec![1024; layers], ..Default::default() };
         let adam = |learning_rate| AdamSettings { learning_rate, ..Default::default() };
@@ -203,7 +214,8 @@ impl QrlSettings {
 
 /// Quasimetric RL.
 ///
-/// Parameters: `quasimetric/...`, for a latent transition also `encoder/...` and `transition/...`, `dual`, and the policy's.
+/// Parameters: `quasimetric/...`, for a latent transition also `encoder/...` and `transition/...`,
+/// `dual`, and the policy's.
 ///
 /// ```
 /// use cm_baselines::{Qrl, QrlSettings};
@@ -267,7 +279,8 @@ impl<B: Backend> Qrl<B> {
         })
     }
 
-    /// The loss of the metric, the transition model and the multiplier, `[1, 1]`. Adds its terms to the metrics.
+    /// The loss of the metric, the transition model and the multiplier, `[1, 1]`. Adds its terms to
+    /// the metrics.
     pub fn critic_loss(&self, batch: &Transitions<B>, metrics: &mut Metrics<B>) -> Result<Var<B>> {
         let Self { settings, quasimetric, .. } = self;
         let order = Var::permutation(batch.goal.backend(), batch.goal.rows(), streams::QRL_GOALS)?;
@@ -300,7 +313,8 @@ impl<B: Backend> Qrl<B> {
         lagrangian.add(&prediction.scale(settings.transition_weight)?)
     }
 
-    /// The policy's loss, `[1, 1]`: the distance from the outcome of its action to the goal, held to the data.
+    /// The policy's loss, `[1, 1]`: the distance from the outcome of its action to the goal, held
+    /// to the data.
     pub fn policy_loss(&self, batch: &Transitions<B>, metrics: &mut Metrics<B>) -> Result<Var<B>> {
         let [goal, _] = self.actor.goals(batch)?;
         let place = self.place(&goal)?;
@@ -349,7 +363,8 @@ impl<B: Backend> Learner<B> for Qrl<B> {
         self.actor.act(state, goal)
     }
 
-    /// `d(T(s, a), g)`, what remains to the goal after the action; the goal's action plays no part. With
+    /// `d(T(s, a), g)`, what remains to the goal after the action; the goal's action plays no part.
+    /// With
     /// [`TransitionSettings::ActionInput`] and a zero action it is [`state_distance`](Qrl::state_distance).
     fn distance(
         &self,

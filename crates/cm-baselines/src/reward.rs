@@ -10,21 +10,24 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reward {
-    /// -1 for every transition until the goal is reached, as the paper describes its DDPG baseline. The value is
-    /// `-(1 - discount^k) / (1 - discount)`, which tends to minus the hitting time `-k` as the discount tends to 1.
+    /// -1 for every transition until the goal is reached, as the paper describes its DDPG baseline.
+    /// The value is `-(1 - discount^k) / (1 - discount)`, which tends to minus the hitting time
+    /// `-k` as the discount tends to 1.
     #[default]
     StepCost,
     /// 1 for the transition that reaches the goal, else 0. The value is `discount^(k - 1)`.
     Success,
-    /// What the authors' script of the 2-D experiment computes: 1 for reaching the goal, but the next value is counted where
-    /// the goal *is* reached instead of where it is not. Nothing is passed back in time: the value only tells whether the goal is
-    /// one step away. Kept to repeat the published curves.
+    /// What the authors' script of the 2-D experiment computes: 1 for reaching the goal, but the
+    /// next value is counted where the goal *is* reached instead of where it is not. Nothing is
+    /// passed back in time: the value only tells whether the goal is one step away. Kept to repeat
+    /// the published curves.
     OneStepSuccess,
 }
 
 impl Reward {
-    /// The target of the value of a transition, `[n, 1]`: its reward plus the discounted `next_value` unless the episode ended.
-    /// `reached [n, 1]` is 1 where the transition reaches the goal and 0 elsewhere.
+    /// The target of the value of a transition, `[n, 1]`: its reward plus the discounted
+    /// `next_value` unless the episode ended. `reached [n, 1]` is 1 where the transition reaches
+    /// the goal and 0 elsewhere.
     ///
     /// ```
     /// use cm_baselines::Reward;
@@ -62,7 +65,8 @@ impl Reward {
     }
 }
 
-/// 1 where the state after a row's transition is its goal (or the state already was), else 0; `[n, 1]`.
+/// 1 where the state after a row's transition is its goal (or the state already was), else 0;
+/// `[n, 1]`.
 pub(crate) fn reached<B: Backend>(batch: &Transitions<B>) -> Result<Var<B>> {
     batch.steps_to_goal.affine(-1.0, 1.5)?.is_positive()
 }

@@ -1,4 +1,5 @@
-//! Each learner's losses as wholes: the gradient along random directions against the loss's own differences.
+//! Each learner's losses as wholes: the gradient along random directions against the loss's own
+//! differences.
 
 use cm_baselines::{
     Iql, IqlSettings, QLearning, QLearningSettings, Qrl, QrlSettings, TransitionSettings,
@@ -39,8 +40,8 @@ fn batch(backend: &B) -> Transitions<B> {
     }
 }
 
-/// Compares the gradient of `loss` in the group of that name with differences of `value`, along five directions, each the gradient's plus a
-/// random one, both of length 1.
+/// Compares the gradient of `loss` in the group of that name with differences of `value`, along
+/// five directions, each the gradient's plus a random one, both of length 1.
 fn check(
     learner: &impl Learner<B>,
     group: &str,
@@ -73,7 +74,8 @@ fn check(
         let direction = gradient.iter().zip(&random).map(|(g, r)| g / lengths[0] + r / lengths[1]);
         let direction = direction.collect::<Vec<_>>();
         let slope = gradient.iter().zip(&direction).map(|(g, d)| g * d).sum::<f64>();
-        // A step may cross one of the heads' kinks, where differences are not the slope: the best of three counts.
+        // A step may cross one of the heads' kinks, where differences are not the slope: the best
+        // of three counts.
         let differences =
             [4e-3, 2e-3, 5e-4].map(|h| (at(h, &direction) - at(-h, &direction)) / (2.0 * h));
         let agrees = |found: f64| (slope - found).abs() < 0.01 * lengths[0];
@@ -175,7 +177,8 @@ fn iql() {
     check(&learner, "policy", policy_loss, || item(policy_loss()));
 }
 
-/// The critic's loss of Q-learning from the values of its parts: each row with its own goal, then with another row's.
+/// The critic's loss of Q-learning from the values of its parts: each row with its own goal, then
+/// with another row's.
 #[test]
 fn q_learning_target_by_hand() {
     let backend = DfdxBackend::new(3);

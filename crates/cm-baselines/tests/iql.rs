@@ -24,8 +24,8 @@ fn settings(expectile: f32) -> IqlSettings {
     }
 }
 
-/// The solution of `V = expectile over actions of Q`, `Q = -1 + discount V'` for two equally frequent actions, where
-/// the expectile of `a >= b` is `expectile a + (1 - expectile) b`.
+/// The solution of `V = expectile over actions of Q`, `Q = -1 + discount V'` for two equally
+/// frequent actions, where the expectile of `a >= b` is `expectile a + (1 - expectile) b`.
 fn fixed_point(world: &World, expectile: f64) -> Vec<Vec<f64>> {
     let n = world.states();
     let mut values = vec![vec![0.0; n]; n];

@@ -9,8 +9,9 @@ use cm_random::{Philox, unit_f32};
 
 type Columns = [Vec<f64>];
 
-/// Checks `loss` of columns against `exact`, and its gradients against central differences of `exact`, whose second argument is
-/// the place where the differences are taken: what the loss holds constant is read there.
+/// Checks `loss` of columns against `exact`, and its gradients against central differences of
+/// `exact`, whose second argument is the place where the differences are taken: what the loss holds
+/// constant is read there.
 fn check(
     columns: &[Vec<f32>],
     loss: impl Fn(&[Var<DfdxBackend>]) -> Result<Var<DfdxBackend>>,

@@ -9,7 +9,8 @@ use toml::{Table, Value};
 /// What a run is made of on the command line.
 #[derive(clap::Args)]
 pub(crate) struct ConfigArguments {
-    /// Train in this environment: pointmaze, or a task of AntMaze such as antmaze-umaze together with --data.
+    /// Train in this environment: pointmaze, or a task of AntMaze such as antmaze-umaze together
+    /// with --data.
     #[arg(long)]
     env: Option<String>,
     /// Train on these trajectories: CSV, npz, safetensors, HDF5 or cmdata.
@@ -36,7 +37,8 @@ pub(crate) struct ConfigArguments {
     /// Episodes of an evaluation.
     #[arg(long)]
     episodes: Option<u64>,
-    /// Any other setting by its place in the TOML file, such as `method.cmd1.twin=false`; `none` switches off what is optional.
+    /// Any other setting by its place in the TOML file, such as `method.cmd1.twin=false`; `none`
+    /// switches off what is optional.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
 }
@@ -176,7 +178,8 @@ fn merge(preset: &Table, over: Table, accepted: &dyn Fn(Table) -> bool) -> Table
     merged
 }
 
-/// Sets what a dotted key names. Every key but the last must exist, so that a misspelt one is noticed.
+/// Sets what a dotted key names. Every key but the last must exist, so that a misspelt one is
+/// noticed.
 fn set(table: &mut Table, key: &str, value: Value) -> anyhow::Result<()> {
     let (path, last) = key.rsplit_once('.').map_or((None, key), |(path, last)| (Some(path), last));
     let mut at = table;

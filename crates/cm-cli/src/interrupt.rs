@@ -12,7 +12,8 @@ pub(crate) fn listen() -> &'static AtomicBool {
         }
         eprintln!("interrupted: writing a checkpoint (once more to stop at once)");
     };
-    // Without a handler an interrupt just ends the program, and the last checkpoint is there to go on from.
+    // Without a handler an interrupt just ends the program, and the last checkpoint is there to go
+    // on from.
     let _ = ctrlc::set_handler(handler);
     &STOP
 }

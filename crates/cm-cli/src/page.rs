@@ -1,4 +1,5 @@
-//! One HTML page that holds everything it shows: pictures are in it, nothing is loaded from anywhere.
+//! One HTML page that holds everything it shows: pictures are in it, nothing is loaded from
+//! anywhere.
 
 use std::fmt::Write;
 use std::path::Path;

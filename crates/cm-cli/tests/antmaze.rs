@@ -85,8 +85,8 @@ fn data_is_the_same_for_a_seed_however_it_came_about() {
     assert_eq!(bytes(&one), bytes(&two));
 }
 
-/// Both files hold the same, rewards mark one goal of the evaluation, and the description says how it
-/// was made.
+/// Both files hold the same, rewards mark one goal of the evaluation, and the description says how
+/// it was made.
 fn check_contents(output: &Path) {
     let data = Dataset::load(output).unwrap();
     let extras = ["rewards", "infos/goal", "infos/qpos", "infos/qvel"].map(str::to_owned).to_vec();

@@ -1,4 +1,5 @@
-//! The README's way from trajectories of one's own to a distance and a picture, by the program itself.
+//! The README's way from trajectories of one's own to a distance and a picture, by the program
+//! itself.
 
 use std::path::Path;
 use std::process::{Command, Output};

@@ -42,13 +42,15 @@ impl CriticSettings {
         }
     }
 
-    /// As the authors' code runs it on offline AntMaze: normalised features, a learned temperature, 4 x 1024.
+    /// As the authors' code runs it on offline AntMaze: normalised features, a learned temperature,
+    /// 4 x 1024.
     pub fn authors_code() -> Self {
         let network = MlpSettings { hidden: vec![1024; 4], ..Default::default() };
         Self { network, normalised: true, ..Self::paper_text() }
     }
 
-    /// The 2-D experiment: 256 features from 3 x 64 swish over soft features, the mean instead of the sum of products.
+    /// The 2-D experiment: 256 features from 3 x 64 swish over soft features, the mean instead of
+    /// the sum of products.
     pub fn plane() -> Self {
         let network = ActorSettings::plane().policy.network;
         let features = FeatureSettings::PLANE;
@@ -67,8 +69,8 @@ impl CriticSettings {
 /// Added to the length that features are divided by.
 const LENGTH_EPSILON: f32 = 1e-8;
 
-/// `f(s, a, g) = phi(s, a)^T psi(g)`, whose parameters are `contrastive/sa_encoder/...`, `contrastive/g_encoder/...` and, if normalised,
-/// `contrastive/log_temperature`.
+/// `f(s, a, g) = phi(s, a)^T psi(g)`, whose parameters are `contrastive/sa_encoder/...`,
+/// `contrastive/g_encoder/...` and, if normalised, `contrastive/log_temperature`.
 ///
 /// ```
 /// use cm_contrastive::{Critic, CriticSettings};
@@ -144,8 +146,8 @@ impl<B: Backend> Critic<B> {
         phi.mul(psi)?.sum(Over::Columns)
     }
 
-    /// The change of variables that turns the critic into a successor distance (Eq. 16, `eq:dsd_upper_bound`), for all pairs, `[n, m]`:
-    /// `f(g_j, a'_j, g_j) - f(s_i, a_i, g_j)`.
+    /// The change of variables that turns the critic into a successor distance (Eq. 16,
+    /// `eq:dsd_upper_bound`), for all pairs, `[n, m]`: `f(g_j, a'_j, g_j) - f(s_i, a_i, g_j)`.
     ///
     /// Unlike a quasimetric network it may be negative and may violate triangles.
     pub fn successor_distance_pairs(

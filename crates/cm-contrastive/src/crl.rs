@@ -39,7 +39,8 @@ impl CrlSettings {
         }
     }
 
-    /// As the authors' code runs it on offline AntMaze; Adam 1e-5 for the critic, 5e-5 for the policy.
+    /// As the authors' code runs it on offline AntMaze; Adam 1e-5 for the critic, 5e-5 for the
+    /// policy.
     pub fn authors_code() -> Self {
         Self {
             critic: CriticSettings::authors_code(),
@@ -70,7 +71,8 @@ impl CrlSettings {
     }
 }
 
-/// Contrastive RL: a critic by contrastive learning (Eq. 7, `eq:infonce_objective`), a policy that maximises it.
+/// Contrastive RL: a critic by contrastive learning (Eq. 7, `eq:infonce_objective`), a policy that
+/// maximises it.
 pub struct Crl<B: Backend> {
     dimensions: Dimensions,
     contrastive: ContrastiveSettings,
@@ -99,7 +101,8 @@ impl<B: Backend> Crl<B> {
         &self.critic
     }
 
-    /// The contrastive loss of the critic over all pairs of the batch (Eq. 8, `eq:contrastive_loss`), `[1, 1]`.
+    /// The contrastive loss of the critic over all pairs of the batch (Eq. 8,
+    /// `eq:contrastive_loss`), `[1, 1]`.
     pub fn contrastive_loss(&self, batch: &Transitions<B>) -> Result<Var<B>> {
         let phi = self.critic.phi(&batch.state, &batch.action)?;
         self.contrastive.of(&self.critic.pairs(&phi, &self.critic.psi(&batch.goal)?)?)

@@ -1,4 +1,5 @@
-//! Contrastive losses of a square matrix of logits `f_ij = f(s_i, a_i, g_j)`, whose diagonal are the pairs that belong together.
+//! Contrastive losses of a square matrix of logits `f_ij = f(s_i, a_i, g_j)`, whose diagonal are
+//! the pairs that belong together.
 
 use cm_nn::check::{Within, not_negative, positive};
 use cm_nn::{Backend, Direction, Over, Var};
@@ -6,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Result;
 
-/// Which contrastive loss, and what logits are divided by before it. The default is [`ContrastiveSettings::authors_code`].
+/// Which contrastive loss, and what logits are divided by before it. The default is
+/// [`ContrastiveSettings::authors_code`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ContrastiveSettings {
@@ -27,7 +29,8 @@ pub enum ContrastiveLoss {
     Forward,
     /// Each goal picks its `(s_j, a_j)`: `mean_i (logsumexp_j f_ji - f_ii)`.
     Backward,
-    /// The forward loss plus `penalty * mean_i (logsumexp_j f_ij)^2`, which ties down the constant that the forward loss leaves free.
+    /// The forward loss plus `penalty * mean_i (logsumexp_j f_ij)^2`, which ties down the constant
+    /// that the forward loss leaves free.
     Cpc {
         /// Weight of the penalty; not negative.
         penalty: f32,

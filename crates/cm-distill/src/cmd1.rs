@@ -1,4 +1,5 @@
-//! CMD 1-step (the paper, `alg:cmd1`): contrastive learning whose energy is a potential minus a quasimetric.
+//! CMD 1-step (the paper, `alg:cmd1`): contrastive learning whose energy is a potential minus a
+//! quasimetric.
 
 use cm_contrastive::{ContrastiveLoss, ContrastiveSettings};
 use cm_learner::{
@@ -73,8 +74,9 @@ impl Cmd1Settings {
         }
     }
 
-    /// The 2-D experiment: two metrics of 256 + 256 features, each half by its own 3 x 64 swish network, distances divided by 256 in the
-    /// loss, Adam as for the policy ([`ActorSettings::plane`]).
+    /// The 2-D experiment: two metrics of 256 + 256 features, each half by its own 3 x 64 swish
+    /// network, distances divided by 256 in the loss, Adam as for the policy
+    /// ([`ActorSettings::plane`]).
     pub fn plane() -> Self {
         let actor = ActorSettings::plane();
         Self {
@@ -88,8 +90,8 @@ impl Cmd1Settings {
         }
     }
 
-    /// The authors' later OGBench version: two means of 8 MRNs over 512 features, 3 x 512 GELU with layer norm, binary NCE of minus the distance
-    /// over the root of 512, no potential, Adam 3e-4.
+    /// The authors' later OGBench version: two means of 8 MRNs over 512 features, 3 x 512 GELU with
+    /// layer norm, binary NCE of minus the distance over the root of 512, no potential, Adam 3e-4.
     pub fn ogbench() -> Self {
         let actor = ActorSettings::ogbench();
         let head = Head::Mrn { components: 8, epsilon: 0.0 };
@@ -125,7 +127,8 @@ pub(crate) fn plane_quasimetric() -> QuasimetricSettings {
     QuasimetricSettings { separate: true, network, ..Default::default() }
 }
 
-/// CMD 1-step: `f(s, a, g) = c(g) - d((s, a), (g, a'))` (Eq. 12, `eq:critic_reparam`) learned contrastively, so that `d` is the successor distance.
+/// CMD 1-step: `f(s, a, g) = c(g) - d((s, a), (g, a'))` (Eq. 12, `eq:critic_reparam`) learned
+/// contrastively, so that `d` is the successor distance.
 ///
 /// Parameters: `quasimetric/...` (and `quasimetric_1/...` if twin), `potential/...`, `policy/...`.
 pub struct Cmd1<B: Backend> {
@@ -163,7 +166,8 @@ impl<B: Backend> Cmd1<B> {
         })
     }
 
-    /// The contrastive loss with shuffled goal actions (Eq. 13, `eq:contrastive_loss_reparam`), `[1, 1]`; the mean over both quasimetrics if twin.
+    /// The contrastive loss with shuffled goal actions (Eq. 13, `eq:contrastive_loss_reparam`),
+    /// `[1, 1]`; the mean over both quasimetrics if twin.
     pub fn contrastive_loss(&self, batch: &Transitions<B>) -> Result<Var<B>> {
         let goal_action = self.settings.goal_actions.shuffle(&batch.goal_action)?;
         let from = self.features.state_action(&batch.state, &batch.action)?;
@@ -216,7 +220,8 @@ impl<B: Backend> Learner<B> for Cmd1<B> {
         self.actor.act(state, goal)
     }
 
-    /// `d((s, a), (g, a'))` over the settings' divisors: at the optimum the successor distance (Eq. 14, `eq:successor_diff_2`).
+    /// `d((s, a), (g, a'))` over the settings' divisors: at the optimum the successor distance (Eq.
+    /// 14, `eq:successor_diff_2`).
     fn distance(
         &self,
         state: &Var<B>,

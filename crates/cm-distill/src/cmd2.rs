@@ -1,4 +1,5 @@
-//! CMD 2-step (the paper, `alg:cmd2`): a contrastive critic, distilled into a quasimetric under a constraint.
+//! CMD 2-step (the paper, `alg:cmd2`): a contrastive critic, distilled into a quasimetric under a
+//! constraint.
 
 use cm_contrastive::{ContrastiveSettings, Critic, CriticSettings};
 use cm_learner::{
@@ -73,7 +74,8 @@ impl Cmd2Settings {
         }
     }
 
-    /// As the authors' code runs it on offline AntMaze: 4 x 1024, Adam 1e-5 for the critic and 5e-5 for the rest, dual variable included.
+    /// As the authors' code runs it on offline AntMaze: 4 x 1024, Adam 1e-5 for the critic and 5e-5
+    /// for the rest, dual variable included.
     pub fn authors_code() -> Self {
         let network = MlpSettings { hidden: vec![1024; 4], ..Default::default() };
         Self {
@@ -122,7 +124,8 @@ impl Cmd2Settings {
     }
 }
 
-/// CMD 2-step: a contrastive critic `f`, and a quasimetric `d` distilled from `f(g, a, g) - f(s, a, g)` (Eq. 16, `eq:dsd_upper_bound`).
+/// CMD 2-step: a contrastive critic `f`, and a quasimetric `d` distilled from
+/// `f(g, a, g) - f(s, a, g)` (Eq. 16, `eq:dsd_upper_bound`).
 ///
 /// Parameters: `contrastive/...`, `quasimetric/...`, `lambda`, `policy/...`.
 pub struct Cmd2<B: Backend> {
@@ -174,7 +177,8 @@ impl<B: Backend> Cmd2<B> {
         self.settings.contrastive.of(&self.critic.pairs(&phi, &self.critic.psi(&batch.goal)?)?)
     }
 
-    /// The distillation loss with its dual term (Eq. 20, `eq:distill_optimization`), `[1, 1]`. Adds `constraint`, `conservative` and `multiplier` to the metrics.
+    /// The distillation loss with its dual term (Eq. 20, `eq:distill_optimization`), `[1, 1]`. Adds
+    /// `constraint`, `conservative` and `multiplier` to the metrics.
     pub fn distillation_loss(
         &self,
         batch: &Transitions<B>,
@@ -189,7 +193,8 @@ impl<B: Backend> Cmd2<B> {
         let [from, to] = q.features_of_both(&from, &to)?;
         let distance = q.pairs(&from, &to)?;
         let distance = distance.scale(1.0 / self.settings.distance_divisor)?;
-        // f(g_j, a, g_j) - f(s_i, a_i, g_j), Eq. 16, eq:dsd_upper_bound; which a does not matter at the optimum.
+        // f(g_j, a, g_j) - f(s_i, a_i, g_j), Eq. 16, eq:dsd_upper_bound; which a does not matter at
+        // the optimum.
         let reference = match objective {
             Objective::AuthorsCode => &batch.goal_action,
             Objective::PaperText | Objective::Plane => &batch.action,

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Result;
 
-/// How the batch's goal actions are shuffled, so that the distance to `(g, a')` learns not to depend on `a'` (the paper, "Action-Invariance").
+/// How the batch's goal actions are shuffled, so that the distance to `(g, a')` learns not to
+/// depend on `a'` (the paper, "Action-Invariance").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GoalActions {

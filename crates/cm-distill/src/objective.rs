@@ -6,18 +6,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::Result;
 
-/// How distances `d` and targets `t` make a loss. With `l` the multiplier, the constraint is `pos = mean_i h(max(0, d_ii - t_ii))`: pairs that occur
-/// are not farther than the critic says; and the conservative part `neg = mean_ij h(max(0, t_ij - d_ij))`: everything else is as far as the
-/// critic says, or farther. No gradient flows into `t`.
+/// How distances `d` and targets `t` make a loss. With `l` the multiplier, the constraint is
+/// `pos = mean_i h(max(0, d_ii - t_ii))`: pairs that occur are not farther than the critic says;
+/// and the conservative part `neg = mean_ij h(max(0, t_ij - d_ij))`: everything else is as far as
+/// the critic says, or farther. No gradient flows into `t`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Objective {
-    /// `min_d max_l neg + l (pos - margin)` (Eq. 20, `eq:distill_optimization`) with `h(x) = x^2`, `l = softplus(lambda)` and the critic's reference `f(g_j, a_j, g_j)`.
+    /// `min_d max_l neg + l (pos - margin)` (Eq. 20, `eq:distill_optimization`) with `h(x) = x^2`,
+    /// `l = softplus(lambda)` and the critic's reference `f(g_j, a_j, g_j)`.
     PaperText,
-    /// `pos + neg / l + l (margin - stop(pos))` with `h(x) = x^2`, `l = softplus(lambda) + 0.01`, `neg` without the diagonal, reference `f(g_j, a'_j, g_j)`.
+    /// `pos + neg / l + l (margin - stop(pos))` with `h(x) = x^2`, `l = softplus(lambda) + 0.01`,
+    /// `neg` without the diagonal, reference `f(g_j, a'_j, g_j)`.
     AuthorsCode,
-    /// `sqrt(l) pos + neg / sqrt(l) + l (margin - stop(pos))` with these roots constant, `h` Huber's loss, `l = softplus(lambda)`, `neg` without
-    /// the diagonal, reference `f(g_j, a_j, g_j)`: the 2-D experiment.
+    /// `sqrt(l) pos + neg / sqrt(l) + l (margin - stop(pos))` with these roots constant, `h`
+    /// Huber's loss, `l = softplus(lambda)`, `neg` without the diagonal, reference
+    /// `f(g_j, a_j, g_j)`: the 2-D experiment.
     Plane,
 }
 
@@ -25,8 +29,9 @@ pub enum Objective {
 const SMALLEST_MULTIPLIER: f32 = 0.01;
 
 impl Objective {
-    /// The loss of distances and targets `[n, n]` and the dual variable `lambda [1, 1]`; its descent is descent for the distance and ascent for the
-    /// multiplier. Adds `constraint`, `conservative` and `multiplier` to the metrics.
+    /// The loss of distances and targets `[n, n]` and the dual variable `lambda [1, 1]`; its
+    /// descent is descent for the distance and ascent for the multiplier. Adds `constraint`,
+    /// `conservative` and `multiplier` to the metrics.
     pub(crate) fn loss<B: Backend>(
         self,
         distance: &Var<B>,
@@ -62,7 +67,8 @@ impl Objective {
                 constraint.mul(&root)?.add(&conservative.div(&root)?)?
             }
         };
-        // What the multiplier ascends on, with the sign turned: l (pos - margin) of Eq. 20, eq:distill_optimization.
+        // What the multiplier ascends on, with the sign turned: l (pos - margin) of Eq. 20,
+        // eq:distill_optimization.
         let slack = constraint.stop_gradient().affine(-1.0, margin)?;
         metrics.extend([
             ("constraint", constraint.stop_gradient()),
@@ -108,7 +114,8 @@ mod tests {
         (pos, neg, l)
     }
 
-    /// What the distance descends on and what lambda descends on, each with the other player's part of the multiplier held at `held`.
+    /// What the distance descends on and what lambda descends on, each with the other player's part
+    /// of the multiplier held at `held`.
     fn players(objective: Objective, (pos, neg, l): (f64, f64, f64), held: (f64, f64)) -> [f64; 2] {
         let (held_l, held_pos) = held;
         let dual = l * (MARGIN - held_pos);

@@ -1,4 +1,5 @@
-//! What holds for every learner: repeatability, exact resumption, refusals; and the parts of CMD-1 that no fixture covers.
+//! What holds for every learner: repeatability, exact resumption, refusals; and the parts of CMD-1
+//! that no fixture covers.
 
 use cm_contrastive::{Crl, CrlSettings};
 use cm_distill::{Cmd1, Cmd1Settings, Cmd2, Cmd2Settings, Error};
@@ -238,7 +239,8 @@ fn cmd1_without_potential_and_with_twins() -> Result<(), Error> {
         let wanted = (rows + columns) / 2.0;
         assert!((f64::from(first) - wanted).abs() < 1e-5, "{head:?}: {first} {wanted}");
 
-        // A twin whose halves are two single learners: the mean of their losses, the larger of their distances.
+        // A twin whose halves are two single learners: the mean of their losses, the larger of
+        // their distances.
         let other = Cmd1::new(&DfdxBackend::new(4), &settings, &dimensions())?;
         settings.twin = true;
         let twin = Cmd1::new(&backend, &settings, &dimensions())?;
@@ -260,7 +262,8 @@ fn cmd1_without_potential_and_with_twins() -> Result<(), Error> {
     Ok(())
 }
 
-/// The multiplier grows while the constraint is violated by more than the margin and shrinks while it is not.
+/// The multiplier grows while the constraint is violated by more than the margin and shrinks while
+/// it is not.
 #[test]
 fn dual_descent_goes_the_right_way() {
     let backend = DfdxBackend::new(0);

@@ -9,7 +9,8 @@ use std::path::PathBuf;
 
 use cm_envs::tabular::{Discount, Grid, GridRules, HeatMap, Move, Wind};
 
-/// From S to G the short way is through the door in the windy corridor; the way back has to go around.
+/// From S to G the short way is through the door in the windy corridor; the way back has to go
+/// around.
 const LAYOUT: &str = "
     ###############
     #......#......#

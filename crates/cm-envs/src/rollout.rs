@@ -40,8 +40,9 @@ pub fn success_rate(outcomes: &[Outcome]) -> f64 {
 
 /// Runs episodes until each has reached its goal or its horizon.
 ///
-/// `act` is given the observations `[n, observation]` and the goals `[n, goal]` of the `n` episodes still under way and fills in their actions
-/// `[n, action]`, row by row. An episode that begins at its goal succeeds after no steps.
+/// `act` is given the observations `[n, observation]` and the goals `[n, goal]` of the `n` episodes
+/// still under way and fills in their actions `[n, action]`, row by row. An episode that begins at
+/// its goal succeeds after no steps.
 pub fn rollout<E: Env, F: From<Error>>(
     env: &E,
     plan: &Rollout,
@@ -84,7 +85,8 @@ pub fn rollout<E: Env, F: From<Error>>(
     }
 }
 
-/// Episodes that one thread takes at a time, so that cheap worlds do not spend their time handing out work.
+/// Episodes that one thread takes at a time, so that cheap worlds do not spend their time handing
+/// out work.
 const SMALLEST_SHARE: usize = 4;
 
 struct Running<T> {

@@ -1,4 +1,5 @@
-//! The ant against MuJoCo's Python bindings: `reference/make_ant_maze.py` builds the same models in its own way and says what became of them.
+//! The ant against MuJoCo's Python bindings: `reference/make_ant_maze.py` builds the same models in
+//! its own way and says what became of them.
 
 mod simulator;
 
@@ -33,7 +34,8 @@ fn maze(name: &str) -> Option<Maze> {
     Maze::ALL.into_iter().find(|maze| maze.to_string() == name)
 }
 
-/// The numbers of one field in MuJoCo's textual form of a model, where each element has a line of its own.
+/// The numbers of one field in MuJoCo's textual form of a model, where each element has a line of
+/// its own.
 fn field(description: &str, name: &str) -> Vec<f64> {
     description
         .lines()

@@ -10,8 +10,8 @@ fn two_states() -> MarkovChain {
     MarkovChain::from_dense(2, &[0.0, 1.0, 0.0, 1.0]).unwrap()
 }
 
-/// `-log p(g | s) / p(g)`, the critic that contrastive learning finds, negated, with `p(g)` the marginal over
-/// uniform starts (the equation marked "not a quasimetric").
+/// `-log p(g | s) / p(g)`, the critic that contrastive learning finds, negated, with `p(g)` the
+/// marginal over uniform starts (the equation marked "not a quasimetric").
 fn negated_critic(occupancy: &AllPairs, start: usize, goal: usize) -> f64 {
     let to_goal = occupancy.to_goal(goal);
     let marginal = to_goal.iter().sum::<f64>() / to_goal.len() as f64;
@@ -35,7 +35,8 @@ fn the_logarithm_of_the_occupancy_breaks_identity() {
     assert_close(occupancy[(1, 1)].ln() - occupancy[(0, 1)].ln(), d[(0, 1)], 1e-12);
 }
 
-/// With `w = s` already two states break it; here three different ones do (the paper's first example).
+/// With `w = s` already two states break it; here three different ones do (the paper's first
+/// example).
 #[test]
 fn the_critic_without_the_change_of_variables_breaks_the_triangle_inequality() {
     let discount = gamma(0.9);
@@ -52,7 +53,8 @@ fn the_critic_without_the_change_of_variables_breaks_the_triangle_inequality() {
     assert_close(d[(0, 2)], d[(0, 1)] + d[(1, 2)], 1e-12);
 }
 
-/// States: 0 succeeds at once but rarely (and tries again), 1 leads to 2 leads to the goal 3, surely.
+/// States: 0 succeeds at once but rarely (and tries again), 1 leads to 2 leads to the goal 3,
+/// surely.
 fn risky_and_safe(chance: f64) -> MarkovChain {
     MarkovChain::from_fn(4, |state| match state {
         0 => vec![(3, chance), (0, 1.0 - chance)],
@@ -61,8 +63,8 @@ fn risky_and_safe(chance: f64) -> MarkovChain {
     .unwrap()
 }
 
-/// The least path length over observed transitions, what a quasimetric pushed apart under d(s, s') <= 1 converges to,
-/// does not see risk; the successor distance does.
+/// The least path length over observed transitions, what a quasimetric pushed apart under d(s, s')
+/// <= 1 converges to, does not see risk; the successor distance does.
 #[test]
 fn the_best_case_path_length_prefers_a_state_that_rarely_succeeds() {
     let chain = risky_and_safe(0.01);
@@ -74,7 +76,8 @@ fn the_best_case_path_length_prefers_a_state_that_rarely_succeeds() {
     // E[gamma^H] = p gamma / (1 - (1 - p) gamma).
     assert_close(d[0], -(0.009_f64 / (1.0 - 0.891)).ln(), 1e-12);
     assert_close(d[1], 2.0 * discount.step_length(), 1e-12);
-    // The path length stays the same however rare success is; the successor distance grows without bound.
+    // The path length stays the same however rare success is; the successor distance grows without
+    // bound.
     let rarer = risky_and_safe(1e-9);
     assert_eq!(rarer.hops_to(3).unwrap(), hops);
     assert!(rarer.successor_distances_to(3, discount).unwrap()[0] > 18.0);

@@ -216,7 +216,8 @@ fn pictures_are_written_whole_or_refused() {
     let mut reader = decoder.read_info().unwrap();
     let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
     let info = reader.next_frame(&mut pixels).unwrap();
-    // The wall at the top right is dark, the margin white; the cell next to the goal is darker than the start's neighbour.
+    // The wall at the top right is dark, the margin white; the cell next to the goal is darker than
+    // the start's neighbour.
     let side = 56;
     let at = |line: usize, column: usize| {
         let (x, y) = (64 + column * side + 4, 56 + line * side + 4);

@@ -9,8 +9,8 @@ use proptest::prelude::*;
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
-    /// Eq. 4 and Eq. 6: the minimum over every deterministic policy of log p(g | g) / p(g | s), on states and on
-    /// states and actions.
+    /// Eq. 4 and Eq. 6: the minimum over every deterministic policy of log p(g | g) / p(g | s), on
+    /// states and on states and actions.
     #[test]
     fn controlled_distances_are_the_minimum_over_all_deterministic_policies(
         ((process, _), discount) in (processes(4, 3), discounts())
@@ -64,8 +64,8 @@ proptest! {
     }
 }
 
-/// p(g | s) is the law of the state at a geometric time: the frequency over sampled trajectories agrees within five
-/// standard errors.
+/// p(g | s) is the law of the state at a geometric time: the frequency over sampled trajectories
+/// agrees within five standard errors.
 #[test]
 fn occupancy_agrees_with_sampled_trajectories() {
     let rows = [
@@ -122,7 +122,8 @@ fn far_goals_do_not_underflow() {
     assert_close(transforms[states - 2], 0.9, 1e-15);
 }
 
-/// All pairs of a line long enough that the occupancy underflows, one way only: large numbers and infinities, no NaN.
+/// All pairs of a line long enough that the occupancy underflows, one way only: large numbers and
+/// infinities, no NaN.
 #[test]
 fn all_pairs_survive_an_occupancy_that_underflows() {
     let states = 400;
@@ -138,8 +139,8 @@ fn all_pairs_survive_an_occupancy_that_underflows() {
     }
 }
 
-/// A walk that almost never goes the right way. With p up and q down, E[gamma^H] over n steps up is r^n with r the
-/// root of gamma p = r - gamma q r^2 below 1 (no lower end).
+/// A walk that almost never goes the right way. With p up and q down, E[gamma^H] over n steps up is
+/// r^n with r the root of gamma p = r - gamma q r^2 below 1 (no lower end).
 #[test]
 fn rare_events_keep_their_relative_precision() {
     let (states, up) = (600, 1e-3);
@@ -151,7 +152,8 @@ fn rare_events_keep_their_relative_precision() {
     .unwrap();
     let (value, down) = (0.97, 1.0 - up);
     let discount = gamma(value);
-    // The recurrence u(s) = gamma (p u(s + 1) + q u(s - 1)) gives the ratios r_s = u(s) / u(s + 1) exactly.
+    // The recurrence u(s) = gamma (p u(s + 1) + q u(s - 1)) gives the ratios r_s = u(s) / u(s + 1)
+    // exactly.
     let mut ratios = vec![value * up / (1.0 - value * down)];
     for state in 1..states - 1 {
         ratios.push(value * up / (1.0 - value * down * ratios[state - 1]));
@@ -186,7 +188,8 @@ fn discounts_near_one_are_solved() {
     }
 }
 
-/// Large, sparse and controlled: the answer solves its own equation and does not depend on the number of threads.
+/// Large, sparse and controlled: the answer solves its own equation and does not depend on the
+/// number of threads.
 #[test]
 fn a_large_slippery_torus_satisfies_the_fixed_point() {
     let side = 60;
@@ -214,8 +217,8 @@ fn a_large_slippery_torus_satisfies_the_fixed_point() {
     assert_close(d[1], d[side - 1], 1e-11);
 }
 
-/// A random walk in a random landscape on a ring: the goal is hundreds of nats away, and the distances solve
-/// `d(s) = log(1/gamma) - log sum_s' p(s' | s) exp(-d(s'))`.
+/// A random walk in a random landscape on a ring: the goal is hundreds of nats away, and the
+/// distances solve `d(s) = log(1/gamma) - log sum_s' p(s' | s) exp(-d(s'))`.
 #[test]
 fn far_goals_on_a_rough_ring_satisfy_the_fixed_point() {
     let states = 8_000_usize;
@@ -266,7 +269,8 @@ fn results_do_not_depend_on_the_number_of_threads() {
     assert_eq!(pool(1).install(compute), pool(5).install(compute));
 }
 
-/// The same seed gives the same trajectories, and more of them only adds to them; every step is possible.
+/// The same seed gives the same trajectories, and more of them only adds to them; every step is
+/// possible.
 #[test]
 fn sampling_is_seeded() {
     let process = ControlledProcess::from_fn(20, 3, |s, a| {

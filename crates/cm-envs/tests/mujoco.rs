@@ -1,4 +1,5 @@
-//! The simulator: what it computes, and that nothing a user can do ends the process or goes unnoticed.
+//! The simulator: what it computes, and that nothing a user can do ends the process or goes
+//! unnoticed.
 
 mod simulator;
 

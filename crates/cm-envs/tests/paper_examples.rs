@@ -1,4 +1,5 @@
-//! The worked examples of the paper (`app:examples`) and its special case of hitting times, as numbers.
+//! The worked examples of the paper (`app:examples`) and its special case of hitting times, as
+//! numbers.
 
 mod common;
 

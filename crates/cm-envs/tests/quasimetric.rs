@@ -9,8 +9,9 @@ use proptest::prelude::*;
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// Corollary `thm:quasimetric_uncontrolled_corollary`, and the hitting-time lemma `thm:hitting_time`: the
-    /// occupancy comes from a factorisation, E[gamma^H] from policy iteration.
+    /// Corollary `thm:quasimetric_uncontrolled_corollary`, and the hitting-time lemma
+    /// `thm:hitting_time`: the occupancy comes from a factorisation, E[gamma^H] from policy
+    /// iteration.
     #[test]
     fn chains_have_a_quasimetric_and_the_hitting_time_lemma((chain, discount) in (chains(6), discounts())) {
         let d = chain.successor_distances(discount).unwrap();
@@ -48,8 +49,8 @@ proptest! {
         }
     }
 
-    /// Lemma `thm:waypoint`: for any policy, max p(g | w) p(w | s) / p(w | w) <= max p(g | s), where the
-    /// maxima are the optimal values of Eq. 1.
+    /// Lemma `thm:waypoint`: for any policy, max p(g | w) p(w | s) / p(w | w) <= max p(g | s),
+    /// where the maxima are the optimal values of Eq. 1.
     #[test]
     fn waypoint_lemma(((process, policy), discount) in (processes(5, 3), discounts())) {
         let chain = process.under(&policy).unwrap();
@@ -112,7 +113,8 @@ proptest! {
                 assert_close(p[(start, goal)], transforms[start] * p[(goal, goal)], 1e-10);
             }
         }
-        // Summed over the goal's actions and the first action's choice it is the occupancy over states, Eq. 2.
+        // Summed over the goal's actions and the first action's choice it is the occupancy over
+        // states, Eq. 2.
         let states = process.under(&policy).unwrap().occupancy(discount);
         let actions = process.actions();
         for start in 0..process.states() {

@@ -203,7 +203,8 @@ fn compare<B: Backend, L: Learner<B>>(
         let largest = moved.iter().map(|(_, _, wanted)| size(wanted)).fold(0.0, f32::max);
         for (parameter, found, wanted) in &moved {
             let error = norm(found.iter().zip(wanted).map(|(a, b)| a - b));
-            // Some are zero in exact arithmetic (the bias of a potential); there only rounding, relative to the others, is left.
+            // Some are zero in exact arithmetic (the bias of a potential); there only rounding,
+            // relative to the others, is left.
             let size = size(wanted).max(1e-4 * largest);
             let place = format!("{name}: gradient of {parameter}");
             let allowed = 10.0 * tolerance.gradients as f32 * size;

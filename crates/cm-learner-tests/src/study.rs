@@ -1,4 +1,5 @@
-//! Processes whose successor distance is known exactly, trajectories of them, and learners trained on these.
+//! Processes whose successor distance is known exactly, trajectories of them, and learners trained
+//! on these.
 
 use cm_contrastive::{Crl, CrlSettings};
 use cm_distill::{Cmd1, Cmd1Settings, Cmd2, Cmd2Settings};
@@ -16,7 +17,8 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 /// The stream that batches are drawn from.
 const BATCHES: u32 = 0x300;
 
-/// What the process does under its behaviour policy, and a discount. Learners see states only: the action is always the same.
+/// What the process does under its behaviour policy, and a discount. Learners see states only: the
+/// action is always the same.
 pub struct Study {
     /// What it is called.
     pub name: &'static str,
@@ -383,7 +385,8 @@ impl Outcome {
         product(&x, &y) / product(&x, &x)
     }
 
-    /// Mean absolute difference of learned and exact distances over the pairs as they are drawn from the data.
+    /// Mean absolute difference of learned and exact distances over the pairs as they are drawn
+    /// from the data.
     pub fn mean_error(&self) -> f64 {
         let error = |point: &Point| point.share * (point.learned - point.exact).abs();
         self.points.iter().map(error).sum()

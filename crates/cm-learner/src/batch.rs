@@ -4,8 +4,8 @@ use cm_nn::{Backend, Var};
 
 use crate::{Dimensions, Error, Result};
 
-/// Rows `(s_i, a_i, s'_i, g_i, a'_i)`: a step of a trajectory, the state after it, and a later state
-/// of the same trajectory with its action. What the losses see of a [`Batch`].
+/// Rows `(s_i, a_i, s'_i, g_i, a'_i)`: a step of a trajectory, the state after it, and a later
+/// state of the same trajectory with its action. What the losses see of a [`Batch`].
 pub struct Transitions<B: Backend> {
     /// States `s`, `[n, state]`.
     pub state: Var<B>,

@@ -8,7 +8,8 @@ use crate::Result;
 
 /// Sizes of states and actions, and which coordinates of a state are the goal that a policy sees.
 ///
-/// Critics see the whole future state as the goal; a policy sees only these coordinates, such as the xy of a maze.
+/// Critics see the whole future state as the goal; a policy sees only these coordinates, such as
+/// the xy of a maze.
 ///
 /// ```
 /// use cm_learner::Dimensions;
@@ -26,7 +27,8 @@ pub struct Dimensions {
 }
 
 impl Dimensions {
-    /// At least one state and one action coordinate, and a non-empty range of goal coordinates within the state.
+    /// At least one state and one action coordinate, and a non-empty range of goal coordinates
+    /// within the state.
     pub fn new(state: usize, action: usize, goal: Range<usize>) -> Result<Self> {
         let sizes = format_args!("{state} and {action}");
         let some = state > 0 && action > 0;

@@ -1,4 +1,5 @@
-//! Which stream of random numbers each use draws from; one place, so that no two uses of one step share numbers.
+//! Which stream of random numbers each use draws from; one place, so that no two uses of one step
+//! share numbers.
 //!
 //! ```
 //! assert!((0x100..0x1ff).contains(&cm_learner::streams::POLICY_SAMPLE));

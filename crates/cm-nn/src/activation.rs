@@ -11,7 +11,8 @@ pub enum Activation {
     Relu,
     /// `x sigmoid(x)`, also called swish.
     Silu,
-    /// `x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2`, the usual approximation of `x P(N(0, 1) < x)`.
+    /// `x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2`, the usual approximation of
+    /// `x P(N(0, 1) < x)`.
     Gelu,
     /// The hyperbolic tangent.
     Tanh,

@@ -6,8 +6,9 @@ use crate::{Activation, AdamSettings, Captured, Result, Shape, Values};
 
 /// Matrices of `f32`, operations on them, and their gradients.
 ///
-/// Losses and modules are written once, against [`Var`](crate::Var), whose methods check shapes and call the operations here. A
-/// second implementation only has to supply this trait; `cm_nn::testing` (feature `testing`) holds the tests it must pass.
+/// Losses and modules are written once, against [`Var`](crate::Var), whose methods check shapes and
+/// call the operations here. A second implementation only has to supply this trait;
+/// `cm_nn::testing` (feature `testing`) holds the tests it must pass.
 ///
 /// # What every implementation promises
 /// * Values are row-major `f32` matrices with at least one row and one column.
@@ -35,12 +36,14 @@ use crate::{Activation, AdamSettings, Captured, Result, Shape, Values};
 /// (a device, memory, a quasimetric head that refuses its number of features).
 ///
 /// # Notation
-/// `dx` is the gradient of the loss with respect to `x`; `dy` that with respect to the operation's result `y`. Gradients reach exactly
-/// the inputs that are *tracked*: the wanted cells of [`gradients`](Self::gradients) and what was computed from them.
+/// `dx` is the gradient of the loss with respect to `x`; `dy` that with respect to the operation's
+/// result `y`. Gradients reach exactly the inputs that are *tracked*: the wanted cells of
+/// [`gradients`](Self::gradients) and what was computed from them.
 pub trait Backend: Clone + 'static {
     /// A matrix in the backend's memory. Cloning shares it.
     type Tensor: Clone;
-    /// A matrix that outlives the step and is overwritten in place: a parameter, a moment, a counter. Cloning shares it.
+    /// A matrix that outlives the step and is overwritten in place: a parameter, a moment, a
+    /// counter. Cloning shares it.
     type Cell: Clone;
 
     /// The seed of each replica; at least one.
@@ -76,16 +79,19 @@ pub trait Backend: Clone + 'static {
     /// `InsideCapture`.
     fn capture<'a, T: 'a>(&self, step: impl FnMut() -> Result<T> + 'a) -> Captured<'a, T>;
 
-    /// The cell's value at this point of the step: tracked if this happens inside [`gradients`](Self::gradients) that want the cell, a
-    /// constant otherwise. Once the cell is overwritten, what was loaded before must not be used any more: the tensor may or may not
+    /// The cell's value at this point of the step: tracked if this happens inside
+    /// [`gradients`](Self::gradients) that want the cell, a constant otherwise. Once the cell is
+    /// overwritten, what was loaded before must not be used any more: the tensor may or may not
     /// follow.
     fn load(&self, cell: &Self::Cell) -> Result<Self::Tensor>;
 
-    /// Runs `loss` and returns the gradients of its result `[1, 1]` with respect to the `wanted` cells, in their order.
+    /// Runs `loss` and returns the gradients of its result `[1, 1]` with respect to the `wanted`
+    /// cells, in their order.
     ///
-    /// A cell the loss does not depend on has gradient zero. Tensors computed from other `gradients` are constants. Calling this
-    /// inside `loss` is [`Error::NestedGradients`](crate::Error::NestedGradients). If `loss` fails, its error is returned and the
-    /// backend is as before.
+    /// A cell the loss does not depend on has gradient zero. Tensors computed from other
+    /// `gradients` are constants. Calling this inside `loss` is
+    /// [`Error::NestedGradients`](crate::Error::NestedGradients). If `loss` fails, its error is
+    /// returned and the backend is as before.
     fn gradients(
         &self,
         wanted: &[Self::Cell],
@@ -95,9 +101,9 @@ pub trait Backend: Clone + 'static {
     /// The same values as a constant.
     fn stop_gradient(&self, x: &Self::Tensor) -> Self::Tensor;
 
-    /// `y = f(x w + b)`: `x [n, i]`, `w [i, o]`, `b [1, o]`, `y [n, o]`, with `z = x w + b` and `dz = dy f'(z)`:
-    /// `dx = dz w^T`, `dw = x^T dz`, `db` = the column sums of `dz`. A product is computed only where its input is tracked, so weights
-    /// that are constants cost no gradient.
+    /// `y = f(x w + b)`: `x [n, i]`, `w [i, o]`, `b [1, o]`, `y [n, o]`, with `z = x w + b` and
+    /// `dz = dy f'(z)`: `dx = dz w^T`, `dw = x^T dz`, `db` = the column sums of `dz`. A product is
+    /// computed only where its input is tracked, so weights that are constants cost no gradient.
     fn linear(
         &self,
         x: &Self::Tensor,
@@ -106,8 +112,8 @@ pub trait Backend: Clone + 'static {
         activation: Activation,
     ) -> Result<Self::Tensor>;
 
-    /// `y = gain (x - m) / sqrt(v + epsilon) + bias` with each row's mean `m` and (biased) variance `v`: `x [n, c]`, `gain [1, c]`,
-    /// `bias [1, c]`. Gradients to all three.
+    /// `y = gain (x - m) / sqrt(v + epsilon) + bias` with each row's mean `m` and (biased) variance
+    /// `v`: `x [n, c]`, `gain [1, c]`, `bias [1, c]`. Gradients to all three.
     fn layer_norm(
         &self,
         x: &Self::Tensor,
@@ -122,14 +128,17 @@ pub trait Backend: Clone + 'static {
     /// `y = f(x)`, element by element; `dx = f'(x) dy` with `f'` as stated at each [`Map`].
     fn map(&self, x: &Self::Tensor, f: Map) -> Result<Self::Tensor>;
 
-    /// `z = f(x, y)`, element by element. In each of the two directions the sizes are equal or one of them is 1, which is then repeated;
-    /// the gradient of a repeated input is summed over the repetitions.
+    /// `z = f(x, y)`, element by element. In each of the two directions the sizes are equal or one
+    /// of them is 1, which is then repeated; the gradient of a repeated input is summed over the
+    /// repetitions.
     fn zip(&self, x: &Self::Tensor, y: &Self::Tensor, f: Zip) -> Result<Self::Tensor>;
 
-    /// Reduces over rows (`[1, c]`), over columns (`[n, 1]`) or both (`[1, 1]`); see [`Reduce`] for values and gradients.
+    /// Reduces over rows (`[1, c]`), over columns (`[n, 1]`) or both (`[1, 1]`); see [`Reduce`] for
+    /// values and gradients.
     fn reduce(&self, x: &Self::Tensor, over: Over, f: Reduce) -> Result<Self::Tensor>;
 
-    /// The matrices one after another along `axis`; at least one, equal in the other direction. The gradient is cut up again.
+    /// The matrices one after another along `axis`; at least one, equal in the other direction. The
+    /// gradient is cut up again.
     fn concat(&self, parts: &[&Self::Tensor], axis: Axis) -> Result<Self::Tensor>;
 
     /// Rows (columns) `start..start + count` of `x`; `count >= 1`. The gradient is zero elsewhere.
@@ -141,12 +150,14 @@ pub trait Backend: Clone + 'static {
         count: usize,
     ) -> Result<Self::Tensor>;
 
-    /// Row `i` of the result is row `(i - shift) mod n` of `x`: rows move down by `shift < n`, the last ones come back at the top.
+    /// Row `i` of the result is row `(i - shift) mod n` of `x`: rows move down by `shift < n`, the
+    /// last ones come back at the top.
     fn roll(&self, x: &Self::Tensor, shift: usize) -> Result<Self::Tensor>;
 
-    /// Row `i` of the result is row `index[i]` of `x`: `x [n, c]`, `index [m, 1]`, result `[m, c]`. An index is a whole number stored as
-    /// `f32` (exact up to 2^24); it is truncated and clamped to `0..n`, and NaN counts as 0. `dx` gets the rows of `dy` added in the
-    /// order of `i`; no gradient to `index`.
+    /// Row `i` of the result is row `index[i]` of `x`: `x [n, c]`, `index [m, 1]`, result `[m, c]`.
+    /// An index is a whole number stored as `f32` (exact up to 2^24); it is truncated and clamped
+    /// to `0..n`, and NaN counts as 0. `dx` gets the rows of `dy` added in the order of `i`; no
+    /// gradient to `index`.
     fn gather(&self, x: &Self::Tensor, index: &Self::Tensor) -> Result<Self::Tensor>;
 
     /// `y[j, i] = x[i, j]`.
@@ -155,11 +166,13 @@ pub trait Backend: Clone + 'static {
     /// The diagonal of a square matrix as a column: `x [n, n]`, result `[n, 1]`.
     fn diagonal(&self, x: &Self::Tensor) -> Result<Self::Tensor>;
 
-    /// Quasimetric distances from the rows of `x [n, c]` to the rows of `y [m, c]`: `[n, 1]` if [`Pairing::Rows`] (`n = m`), `[n, m]` if
+    /// Quasimetric distances from the rows of `x [n, c]` to the rows of `y [m, c]`: `[n, 1]` if
+    /// [`Pairing::Rows`] (`n = m`), `[n, m]` if
     /// [`Pairing::All`]. Gradients to `x`, `y` and the logit, as cm-quasimetric defines them.
     ///
-    /// `logit [1, 1]` replaces the constant in [`Reduction::MaxMean`](cm_quasimetric::Reduction::MaxMean); it is given only if the
-    /// head has that reduction.
+    /// `logit [1, 1]` replaces the constant in
+    /// [`Reduction::MaxMean`](cm_quasimetric::Reduction::MaxMean); it is given only if the head has
+    /// that reduction.
     fn quasimetric(
         &self,
         head: Head,
@@ -170,15 +183,18 @@ pub trait Backend: Clone + 'static {
     ) -> Result<Self::Tensor>;
 
     /// Mean cross entropy of a square matrix of logits `l [n, n]` against its diagonal, `[1, 1]`:
-    /// by rows `mean_i (logsumexp_j l_ij - l_ii)`, by columns `mean_j (logsumexp_i l_ij - l_jj)`, or the mean of both.
-    /// `dl` is the softmax minus the identity, over `n`, times `dy`.
+    /// by rows `mean_i (logsumexp_j l_ij - l_ii)`, by columns `mean_j (logsumexp_i l_ij - l_jj)`,
+    /// or the mean of both. `dl` is the softmax minus the identity, over `n`, times `dy`.
     fn info_nce(&self, logits: &Self::Tensor, direction: Direction) -> Result<Self::Tensor>;
 
-    /// Log-density of `action` under `tanh(normal(mean, scale))`, summed over columns: all `[n, a]`, `scale > 0`, result `[n, 1]`.
+    /// Log-density of `action` under `tanh(normal(mean, scale))`, summed over columns: all
+    /// `[n, a]`, `scale > 0`, result `[n, 1]`.
     ///
-    /// With `u = artanh(a)`, `z = (u - mean) / scale`, each term is `-z^2/2 - ln scale - ln(2 pi)/2 - ln(1 - a^2)` while `|a| <` [`ACTION_BOUND`]. An
-    /// action at or beyond the bound gets the mass of that whole tail spread over its width: `ln P(u > artanh bound) - ln(1 - bound)` and likewise
-    /// on the left. Gradients to `mean` and `scale` everywhere, to `action` between the bounds (zero beyond).
+    /// With `u = artanh(a)`, `z = (u - mean) / scale`, each term is
+    /// `-z^2/2 - ln scale - ln(2 pi)/2 - ln(1 - a^2)` while `|a| <` [`ACTION_BOUND`]. An action at
+    /// or beyond the bound gets the mass of that whole tail spread over its width:
+    /// `ln P(u > artanh bound) - ln(1 - bound)` and likewise on the left. Gradients to `mean` and
+    /// `scale` everywhere, to `action` between the bounds (zero beyond).
     fn tanh_normal_log_density(
         &self,
         mean: &Self::Tensor,
@@ -186,25 +202,30 @@ pub trait Backend: Clone + 'static {
         action: &Self::Tensor,
     ) -> Result<Self::Tensor>;
 
-    /// Independent draws; a constant. Element `e` (counted row by row) comes from block `e / 4` of the stream at the current step: word
-    /// `w[e % 4]` through `unit_f32`, or `normal_pair(w[0], w[1])` and `normal_pair(w[2], w[3])` in order.
+    /// Independent draws; a constant. Element `e` (counted row by row) comes from block `e / 4` of
+    /// the stream at the current step: word `w[e % 4]` through `unit_f32`, or
+    /// `normal_pair(w[0], w[1])` and `normal_pair(w[2], w[3])` in order.
     fn draw(&self, shape: Shape, distribution: Distribution, stream: u32) -> Result<Self::Tensor>;
 
-    /// For each row of `logits [n, m]` one column index drawn with probability softmax(row), `[n, 1]`; a constant.
+    /// For each row of `logits [n, m]` one column index drawn with probability softmax(row),
+    /// `[n, 1]`; a constant.
     ///
-    /// Row `i` takes uniform number `u` as [`draw`](Self::draw) gives element `i`, and the first column whose running sum of
-    /// `exp(l - max)` exceeds `u` times the row's total (the last column if rounding leaves none).
+    /// Row `i` takes uniform number `u` as [`draw`](Self::draw) gives element `i`, and the first
+    /// column whose running sum of `exp(l - max)` exceeds `u` times the row's total (the last
+    /// column if rounding leaves none).
     fn categorical(&self, logits: &Self::Tensor, stream: u32) -> Result<Self::Tensor>;
 
-    /// A uniformly random order of `0..n` as indices `[n, 1]`; a constant. Index `i` is the rank of word `i` of the stream among the first `n`
-    /// words, the smaller position first among equals.
+    /// A uniformly random order of `0..n` as indices `[n, 1]`; a constant. Index `i` is the rank of
+    /// word `i` of the stream among the first `n` words, the smaller position first among equals.
     fn permutation(&self, n: usize, stream: u32) -> Result<Self::Tensor>;
 
     /// One step of Adam on every cell of `state`, `gradients` in the same order:
     ///
-    /// `g` is the gradient, scaled by `min(1, clip / |all gradients|)` if there is a clip; `t` becomes `t + 1`; `m` becomes `beta1 m + (1 - beta1) g`;
-    /// `v` becomes `beta2 v + (1 - beta2) g^2`; the parameter `p` becomes `p - lr (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon)`.
-    /// A backend may take gradients closer to 0 than 1e-15, and moments closer than 1e-30, as 0.
+    /// `g` is the gradient, scaled by `min(1, clip / |all gradients|)` if there is a clip; `t`
+    /// becomes `t + 1`; `m` becomes `beta1 m + (1 - beta1) g`; `v` becomes
+    /// `beta2 v + (1 - beta2) g^2`; the parameter `p` becomes
+    /// `p - lr (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon)`. A backend may take
+    /// gradients closer to 0 than 1e-15, and moments closer than 1e-30, as 0.
     fn adam(
         &self,
         settings: &AdamSettings,
@@ -306,7 +327,8 @@ pub enum Reduce {
     Mean,
     /// The largest; equal largest numbers share the gradient evenly.
     Max,
-    /// `ln sum exp`, without overflow; the gradient is the softmax. All minus infinity gives minus infinity and gradient 0.
+    /// `ln sum exp`, without overflow; the gradient is the softmax. All minus infinity gives minus
+    /// infinity and gradient 0.
     LogSumExp,
 }
 

@@ -2,10 +2,11 @@
 
 use crate::{Backend, Error, Parameter, Parameters, Result, Shape, Var};
 
-/// Runs `loss` and differentiates its `[1, 1]` result by every parameter of `wanted`; returns the loss (as a constant) and the gradients.
+/// Runs `loss` and differentiates its `[1, 1]` result by every parameter of `wanted`; returns the
+/// loss (as a constant) and the gradients.
 ///
-/// Parameters that are not wanted are constants for the time of the loss: "each loss moves only its own parameters" needs nothing but
-/// naming them here, and nothing is computed for the others.
+/// Parameters that are not wanted are constants for the time of the loss: "each loss moves only its
+/// own parameters" needs nothing but naming them here, and nothing is computed for the others.
 ///
 /// ```
 /// use cm_nn::{DfdxBackend, Initialiser, Parameters, gradients};
@@ -39,7 +40,8 @@ pub fn gradients<B: Backend>(
     Ok((value, Gradients { backend: backend.clone(), by_parameter }))
 }
 
-/// What [`gradients`] found: one matrix per wanted parameter. An optimiser's step takes out those of its own parameters.
+/// What [`gradients`] found: one matrix per wanted parameter. An optimiser's step takes out those
+/// of its own parameters.
 pub struct Gradients<B: Backend> {
     backend: B,
     by_parameter: Vec<(u64, B::Tensor)>,
@@ -65,7 +67,8 @@ impl<B: Backend> Gradients<B> {
         Ok(())
     }
 
-    /// The gradient with respect to `parameter`, if it was wanted and no optimiser has taken it yet.
+    /// The gradient with respect to `parameter`, if it was wanted and no optimiser has taken it
+    /// yet.
     pub fn get(&self, parameter: &Parameter<B>) -> Option<Var<B>> {
         let found = self.by_parameter.iter().find(|(id, _)| *id == parameter.id());
         found.map(|(_, tensor)| Var::wrap(&self.backend, tensor.clone()))

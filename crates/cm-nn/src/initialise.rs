@@ -13,8 +13,8 @@ const TRUNCATED_DEVIATION: f32 = 0.879_625_6;
 
 /// How a weight `[fan_in, fan_out]` starts.
 ///
-/// The numbers depend on the seed, the parameter's name and its shape, and on nothing else: not on the backend, nor on which other
-/// parameters there are.
+/// The numbers depend on the seed, the parameter's name and its shape, and on nothing else: not on
+/// the backend, nor on which other parameters there are.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Initialiser {
@@ -64,7 +64,8 @@ impl Initialiser {
     /// Truncated normal with variance `1 / fan_in`.
     pub const LECUN_NORMAL: Self =
         Self::VarianceScaling { scale: 1.0, fan: Fan::In, shape: Spread::TruncatedNormal };
-    /// A normal of variance `1 / fan_in` cut at two standard deviations, which leaves 0.774 of its variance: what the authors' 2-D script uses.
+    /// A normal of variance `1 / fan_in` cut at two standard deviations, which leaves 0.774 of its
+    /// variance: what the authors' 2-D script uses.
     ///
     /// ```
     /// use cm_nn::Initialiser;

@@ -1,4 +1,5 @@
-//! Optional settings for files: nothing is written as `"none"`, so that a file laid over other settings can switch something off.
+//! Optional settings for files: nothing is written as `"none"`, so that a file laid over other
+//! settings can switch something off.
 //!
 //! ```
 //! use serde::{Deserialize, Serialize};

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result};
 
-/// Settings of a [`Policy`]. The defaults are the paper's: tanh-Gaussian, 4 x 512, states as they are.
+/// Settings of a [`Policy`]. The defaults are the paper's: tanh-Gaussian, 4 x 512, states as they
+/// are.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PolicySettings {
@@ -38,13 +39,15 @@ pub enum PolicyKind {
     TanhGaussian,
     /// A deterministic direction: the network's output divided by its length.
     UnitVector,
-    /// A normal distribution with standard deviation 1, cut to `[-1, 1]` where it acts; its density is that of the uncut normal.
+    /// A normal distribution with standard deviation 1, cut to `[-1, 1]` where it acts; its density
+    /// is that of the uncut normal.
     UnitGaussian,
 }
 
 /// `pi(a | s, g)`, from the state and the goal's coordinates.
 ///
-/// Parameters: `policy/mlp/linear_i` (the hidden layers), `policy/mean` and, if tanh-Gaussian, `policy/scale`.
+/// Parameters: `policy/mlp/linear_i` (the hidden layers), `policy/mean` and, if tanh-Gaussian,
+/// `policy/scale`.
 ///
 /// ```
 /// use cm_learner::Dimensions;
@@ -152,7 +155,8 @@ impl<B: Backend> ActionDistribution<B> {
         }
     }
 
-    /// An action drawn from the numbers of `stream`, differentiable in the policy; the mode if the policy is deterministic.
+    /// An action drawn from the numbers of `stream`, differentiable in the policy; the mode if the
+    /// policy is deterministic.
     pub fn sample(&self, stream: u32) -> Result<Var<B>> {
         let noise = || Var::normal(self.mean.backend(), self.mean.shape(), stream);
         match &self.shape {
@@ -162,10 +166,12 @@ impl<B: Backend> ActionDistribution<B> {
         }
     }
 
-    /// Log-density of `action`, summed over columns, `[n, 1]`; an error if the policy is deterministic.
+    /// Log-density of `action`, summed over columns, `[n, 1]`; an error if the policy is
+    /// deterministic.
     ///
-    /// Near the bounds the density of a squashed normal is so steep that rounding of the action decides it. Beyond `|a| = 0.999` it is
-    /// therefore the mean density of that whole tail, see [`Backend::tanh_normal_log_density`].
+    /// Near the bounds the density of a squashed normal is so steep that rounding of the action
+    /// decides it. Beyond `|a| = 0.999` it is therefore the mean density of that whole tail, see
+    /// [`Backend::tanh_normal_log_density`].
     pub fn log_density(&self, action: &Var<B>) -> Result<Var<B>> {
         match &self.shape {
             Shape::TanhGaussian { scale } => self.mean.tanh_normal_log_density(scale, action),

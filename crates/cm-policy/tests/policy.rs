@@ -55,7 +55,8 @@ fn the_density_is_one_over_the_whole_range_of_actions() -> cm_nn::Result<()> {
             parameters.get(&format!("policy/{name}/w")).unwrap().set(&[0.0; 16])?;
             parameters.get(&format!("policy/{name}/b")).unwrap().set(&[value])?;
         }
-        // In u = artanh(a) the density is smooth: integrate exp(log-density) (1 - tanh(u)^2) by the midpoint rule.
+        // In u = artanh(a) the density is smooth: integrate exp(log-density) (1 - tanh(u)^2) by the
+        // midpoint rule.
         let cells = 4000;
         let bound = 0.999_f64;
         let limit = bound.atanh();
@@ -195,7 +196,8 @@ fn extraction_losses_are_what_they_say() -> cm_nn::Result<()> {
     Ok(())
 }
 
-/// The loss moves along its gradient as the gradient says, for every kind of loss; the random numbers stay the same.
+/// The loss moves along its gradient as the gradient says, for every kind of loss; the random
+/// numbers stay the same.
 #[test]
 fn gradients_of_extraction() -> cm_nn::Result<()> {
     let backend = DfdxBackend::new(5);
@@ -228,7 +230,8 @@ fn gradients_of_extraction() -> cm_nn::Result<()> {
                 let actor = Actor::new(&backend, &settings, &dimensions())?;
                 let parameters = actor.group().parameters();
                 let [goal, _] = actor.goals(&batch)?;
-                // The weights of advantage-weighted regression are constants for the gradient: freeze them with the distance.
+                // The weights of advantage-weighted regression are constants for the gradient:
+                // freeze them with the distance.
                 let before = parameters.snapshot(0)?;
                 let frozen = match extraction {
                     Extraction::AdvantageWeighted { .. } => {

@@ -1,7 +1,8 @@
 //! Learns the shortest-path distances of a directed graph with an MRN head on a small dfdx network.
 //!
-//! The graph is a one-way ring with a few one-way shortcuts, so going there and coming back differ. A quarter of the
-//! pairs are never shown; the head fills them in, because it cannot break the triangle inequality.
+//! The graph is a one-way ring with a few one-way shortcuts, so going there and coming back differ.
+//! A quarter of the pairs are never shown; the head fills them in, because it cannot break the
+//! triangle inequality.
 //!
 //! Run with `cargo run --release --example directed_graph`.
 

@@ -27,7 +27,8 @@ pub enum Head {
     /// Metric residual network: Euclidean distance over the first half of the features plus the
     /// largest positive difference over the second.
     Mrn {
-        /// The features are cut into this many equal runs, each an MRN of its own, and their distances averaged.
+        /// The features are cut into this many equal runs, each an MRN of its own, and their
+        /// distances averaged.
         #[cfg_attr(feature = "serde", serde(default = "one"))]
         components: usize,
         /// Added to every squared difference under the root. 0 makes the head a quasimetric; a

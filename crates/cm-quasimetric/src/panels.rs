@@ -103,8 +103,8 @@ impl<E: Float> FeaturePanels<E> {
     }
 }
 
-/// A buffer that starts at a cache line, so that no register is loaded from two of them, and whose memory is used again: fresh memory
-/// has to be cleared by the system, page by page.
+/// A buffer that starts at a cache line, so that no register is loaded from two of them, and whose
+/// memory is used again: fresh memory has to be cleared by the system, page by page.
 pub(crate) struct Aligned<E: Float> {
     data: Vec<E>,
     start: usize,
@@ -124,7 +124,8 @@ impl<E: Float> Aligned<E> {
             Some(spare.swap_remove(place))
         });
         let data = spare.unwrap_or_else(|| vec![E::ZERO; whole]);
-        // Misaligned data would be slower, not wrong, so an offset that cannot be found is no error.
+        // Misaligned data would be slower, not wrong, so an offset that cannot be found is no
+        // error.
         let start = data.as_ptr().align_offset(LINE).min(LINE / size_of::<E>());
         Self { data, start, length }
     }

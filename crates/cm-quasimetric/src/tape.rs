@@ -71,10 +71,11 @@ where
     record(head, Form::Pairwise, None, x, y, shape)
 }
 
-/// Row-wise distances of IQE with a learned mix of maximum and mean; `logit` takes part in the tape.
+/// Row-wise distances of IQE with a learned mix of maximum and mean; `logit` takes part in the
+/// tape.
 ///
-/// For a head that trains with the rest of a dfdx model, see [`MaxMeanIqe`](crate::MaxMeanIqe); this
-/// function is for a number of groups that is chosen at run time.
+/// For a head that trains with the rest of a dfdx model, see [`MaxMeanIqe`](crate::MaxMeanIqe);
+/// this function is for a number of groups that is chosen at run time.
 pub fn rowwise_max_mean<N: Dim, D: Dim, E, TX, TY>(
     groups: usize,
     logit: &Tensor<Rank1<1>, E, Cpu>,
@@ -90,7 +91,8 @@ where
     record(max_mean(groups, logit), Form::Rowwise, Some(logit.clone()), x, y, shape)
 }
 
-/// Pairwise distances of IQE with a learned mix of maximum and mean; `logit` takes part in the tape.
+/// Pairwise distances of IQE with a learned mix of maximum and mean; `logit` takes part in the
+/// tape.
 ///
 /// ```
 /// use cm_quasimetric::pairwise_max_mean;

@@ -118,7 +118,8 @@ proptest! {
         shift in prop::collection::vec(-2.0..2.0_f64, WIDTH),
         head in prop::sample::select(&HEADS),
     ) {
-        // The intervals of IQE's groups overlap, so only one shift for all features keeps their union.
+        // The intervals of IQE's groups overlap, so only one shift for all features keeps their
+        // union.
         let shift = |i: usize| if matches!(head, Head::Iqe { .. }) { shift[0] } else { shift[i % WIDTH] };
         let moved: Vec<f64> = points.iter().enumerate().map(|(i, value)| value + shift(i)).collect();
         let (before, after) = (pairwise(head, &points, &points, WIDTH), pairwise(head, &moved, &moved, WIDTH));

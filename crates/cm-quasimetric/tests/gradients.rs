@@ -101,7 +101,8 @@ fn a_record_changes_nothing() {
     {
         let to_f32 = |values: Vec<f64>| values.iter().map(|&x| x as f32).collect::<Vec<_>>();
         let (mut x, mut y) = (to_f32(random(21, n * WIDTH)), to_f32(random(22, m * WIDTH)));
-        // Points that are equal, too close and too far apart to square the difference, and not points at all.
+        // Points that are equal, too close and too far apart to square the difference, and not
+        // points at all.
         x[..WIDTH].fill(0.0);
         y[..WIDTH].fill(0.0);
         if n > 4 && m > 2 {

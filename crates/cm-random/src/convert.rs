@@ -35,8 +35,9 @@ pub const fn unit_f64(word: u64) -> f64 {
 
 /// An integer below `bound`: the upper word of the product `word * bound` (`__umulhi` in CUDA).
 ///
-/// Each value's probability is within 2^-32 of `1 / bound`; there is no rejection, so one word always gives one number.
-/// A `bound` of 0 gives 0. Use [`below_u64`] where `bound` is so large that 2^-32 matters beside `1 / bound`.
+/// Each value's probability is within 2^-32 of `1 / bound`; there is no rejection, so one word
+/// always gives one number. A `bound` of 0 gives 0. Use [`below_u64`] where `bound` is so large
+/// that 2^-32 matters beside `1 / bound`.
 ///
 /// ```
 /// assert_eq!(cm_random::below_u32(u32::MAX, 10), 9);
@@ -47,10 +48,11 @@ pub const fn below_u32(word: u32, bound: u32) -> u32 {
     ((word as u64 * bound as u64) >> 32) as u32
 }
 
-/// An integer below `bound`: the upper half of the 128-bit product `word * bound` (`__umul64hi` in CUDA).
+/// An integer below `bound`: the upper half of the 128-bit product `word * bound` (`__umul64hi` in
+/// CUDA).
 ///
-/// Each value's probability is within 2^-64 of `1 / bound`, far below what any number of draws can show.
-/// A `bound` of 0 gives 0.
+/// Each value's probability is within 2^-64 of `1 / bound`, far below what any number of draws can
+/// show. A `bound` of 0 gives 0.
 ///
 /// ```
 /// assert_eq!(cm_random::below_u64(u64::MAX, 1_000_000), 999_999);

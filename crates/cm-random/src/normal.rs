@@ -1,18 +1,19 @@
 //! Box-Muller: two independent standard normal numbers from two words.
 //!
-//! Library logarithms, sines and cosines differ in the last bits from one platform or device to another. These are short series of
-//! single IEEE-754 operations instead, so the pair is the same bit for bit everywhere, and a compiler can vectorise the loop around it.
+//! Library logarithms, sines and cosines differ in the last bits from one platform or device to
+//! another. These are short series of single IEEE-754 operations instead, so the pair is the same
+//! bit for bit everywhere, and a compiler can vectorise the loop around it.
 
 use std::f32::consts::{FRAC_PI_4, LN_2};
 
 use crate::positive_unit_f32;
 
-/// Two independent standard normal numbers: `sqrt(-2 ln r) (cos a, sin a)` with `r` in `(0, 1]` from `radius_word`
-/// ([`positive_unit_f32`]) and `a` uniform on the circle from `angle_word`.
+/// Two independent standard normal numbers: `sqrt(-2 ln r) (cos a, sin a)` with `r` in `(0, 1]`
+/// from `radius_word` ([`positive_unit_f32`]) and `a` uniform on the circle from `angle_word`.
 ///
-/// The angle's upper two bits choose the quarter turn, its next 22 bits the midpoint of one of 2^22 equal parts of `[-pi/4, pi/4)`.
-/// Relative to exact arithmetic on the same `r` and `a` the error is a few units in the last place; the largest
-/// magnitude is `sqrt(48 ln 2)`, about 5.77.
+/// The angle's upper two bits choose the quarter turn, its next 22 bits the midpoint of one of 2^22
+/// equal parts of `[-pi/4, pi/4)`. Relative to exact arithmetic on the same `r` and `a` the error
+/// is a few units in the last place; the largest magnitude is `sqrt(48 ln 2)`, about 5.77.
 ///
 /// ```
 /// let words = cm_random::Philox::new(0).block(0, 0, 0);
@@ -94,7 +95,8 @@ mod tests {
         }
     }
 
-    /// Bits that a kernel on another device is held to; NumPy's float32 arithmetic gives the same ones.
+    /// Bits that a kernel on another device is held to; NumPy's float32 arithmetic gives the same
+    /// ones.
     #[test]
     fn gives_these_bits() {
         let bits = |(x, y): (f32, f32)| (x.to_bits(), y.to_bits());

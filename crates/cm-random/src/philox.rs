@@ -1,10 +1,12 @@
-//! The block function Philox 4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3") and its counter layout.
+//! The block function Philox 4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1,
+//! 2, 3") and its counter layout.
 
 use crate::{Stream, normal_pair};
 
 /// Odd multipliers of the two halves of the counter.
 const MULTIPLIERS: [u32; 2] = [0xd251_1f53, 0xcd9e_8d57];
-/// What is added to the key after each round: the golden ratio and the square root of three minus one, in 32 bits.
+/// What is added to the key after each round: the golden ratio and the square root of three minus
+/// one, in 32 bits.
 const KEY_INCREMENTS: [u32; 2] = [0x9e37_79b9, 0xbb67_ae85];
 const ROUNDS: usize = 10;
 
@@ -63,16 +65,19 @@ impl Philox {
         Self { key: halves(seed) }
     }
 
-    /// Block `index` of `stream` at `step`: four words (see the counter layout in the crate's documentation).
+    /// Block `index` of `stream` at `step`: four words (see the counter layout in the crate's
+    /// documentation).
     #[inline]
     pub const fn block(&self, step: u64, stream: u32, index: u32) -> [u32; 4] {
         let [step_low, step_high] = halves(step);
         philox4x32_10([index, stream, step_low, step_high], self.key)
     }
 
-    /// The `N` blocks from `first_index` on at once, word by word: entry `[w][n]` is word `w` of block `first_index + n`.
+    /// The `N` blocks from `first_index` on at once, word by word: entry `[w][n]` is word `w` of
+    /// block `first_index + n`.
     ///
-    /// The rounds of different blocks are independent, so the compiler turns them into vector instructions.
+    /// The rounds of different blocks are independent, so the compiler turns them into vector
+    /// instructions.
     ///
     /// ```
     /// let philox = cm_random::Philox::new(1);
@@ -88,8 +93,8 @@ impl Philox {
         stream: u32,
         first_index: u32,
     ) -> [[u32; N]; 4] {
-        // Each word in the lower half of 64 bits: vector units multiply those halves into 64 bits, and the upper halves
-        // may hold anything in between.
+        // Each word in the lower half of 64 bits: vector units multiply those halves into 64 bits,
+        // and the upper halves may hold anything in between.
         const LOWER: u64 = u32::MAX as u64;
         let [step_low, step_high] = halves(step).map(u64::from);
         let mut c0 = [0; N];
@@ -119,8 +124,8 @@ impl Philox {
         words
     }
 
-    /// Fills `out` with standard normal numbers, four from each block of `stream` at `step` from `first_index` on: [`normal_pair`] of its first
-    /// two words, then of its last two.
+    /// Fills `out` with standard normal numbers, four from each block of `stream` at `step` from
+    /// `first_index` on: [`normal_pair`] of its first two words, then of its last two.
     ///
     /// Inlined, so that a caller compiled for wider vectors has them here as well.
     ///

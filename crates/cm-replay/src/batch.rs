@@ -53,8 +53,8 @@ impl Batch {
 
 /// The same buffers wherever the caller has them.
 ///
-/// `steps` and `goal_steps` say how many rows to draw. Each of the others holds one row of its array per draw, or is empty if
-/// it is not wanted.
+/// `steps` and `goal_steps` say how many rows to draw. Each of the others holds one row of its
+/// array per draw, or is empty if it is not wanted.
 #[derive(Debug, Default)]
 pub struct BatchMut<'a> {
     /// The drawn steps i, `[B]`.

@@ -5,11 +5,11 @@ use std::ops::Range;
 
 use crate::{Error, Matrix, Result};
 
-/// Trajectories one after another: `observations` `[N, o]`, `actions` `[N, a]`, the rows at which each trajectory ends, and further
-/// arrays `[N, *]` by name.
+/// Trajectories one after another: `observations` `[N, o]`, `actions` `[N, a]`, the rows at which
+/// each trajectory ends, and further arrays `[N, *]` by name.
 ///
-/// A trajectory of `L` rows has `L - 1` transitions: from a row to the next. The action of its last row belongs to no
-/// transition, which is also how D4RL and OGBench files are meant.
+/// A trajectory of `L` rows has `L - 1` transitions: from a row to the next. The action of its last
+/// row belongs to no transition, which is also how D4RL and OGBench files are meant.
 ///
 /// ```
 /// use cm_replay::{Dataset, Matrix};

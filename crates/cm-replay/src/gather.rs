@@ -6,8 +6,8 @@ use crate::batch::BatchMut;
 use crate::matrix::LINE;
 use crate::{Dataset, Matrix};
 
-/// Copies what the rows `now` of the batch name by their steps and goals' steps, and meanwhile calls what the rows `next` name into
-/// the cache.
+/// Copies what the rows `now` of the batch name by their steps and goals' steps, and meanwhile
+/// calls what the rows `next` name into the cache.
 #[inline(always)]
 pub(crate) fn gather(data: &Dataset, batch: &mut BatchMut, now: Range<usize>, next: Range<usize>) {
     let (observations, actions) = (Rows::of(data.observations()), Rows::of(data.actions()));
@@ -45,8 +45,9 @@ impl<'a> Rows<'a> {
         Self { numbers: &self.numbers[self.stride..], ..self }
     }
 
-    /// Copies the rows `now` one after another into the first target from row `at` on, the rows after them into the second and so on, calling
-    /// those of `next` meanwhile; does nothing if the targets are empty.
+    /// Copies the rows `now` one after another into the first target from row `at` on, the rows
+    /// after them into the second and so on, calling those of `next` meanwhile; does nothing if the
+    /// targets are empty.
     #[inline(always)]
     fn copy<const K: usize>(
         self,
@@ -112,8 +113,8 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Copies a row of `N` to `2 N` numbers as its first `N` and its last `N`: two moves of a fixed length, which may overlap, are faster
-/// than a call for a length unknown to the compiler.
+/// Copies a row of `N` to `2 N` numbers as its first `N` and its last `N`: two moves of a fixed
+/// length, which may overlap, are faster than a call for a length unknown to the compiler.
 #[inline(always)]
 fn copy_ends<const N: usize>(target: &mut [f32], source: &[f32]) {
     let last = source.len() - N;

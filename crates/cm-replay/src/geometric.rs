@@ -5,8 +5,9 @@ use crate::{Error, Result};
 /// Offsets `1..=horizon` with probability proportional to `gamma^offset`:
 /// `P(k) = gamma^(k-1) (1 - gamma) / (1 - gamma^horizon)`.
 ///
-/// Drawn by inversion from one 64-bit word, without rejection and at the same cost for any horizon. With `u` uniform in `[0, 1)` the
-/// offset is `1 + floor(ln(1 - u (1 - gamma^horizon)) / ln gamma)`; `ln_1p` and `exp_m1` keep it exact to the
+/// Drawn by inversion from one 64-bit word, without rejection and at the same cost for any horizon.
+/// With `u` uniform in `[0, 1)` the offset is
+/// `1 + floor(ln(1 - u (1 - gamma^horizon)) / ln gamma)`; `ln_1p` and `exp_m1` keep it exact to the
 /// resolution of `u`, 2^-53, also where `gamma^horizon` or `1 - gamma` is tiny.
 ///
 /// ```
@@ -57,7 +58,8 @@ impl TruncatedGeometric {
     #[inline]
     pub fn offset_at(&self, u: f64) -> u64 {
         let passed = (u * self.minus_mass).ln_1p() * self.discount.inverse_log_gamma;
-        // The cast truncates, and saturates far above any horizon; rounding can reach the horizon itself.
+        // The cast truncates, and saturates far above any horizon; rounding can reach the horizon
+        // itself.
         (passed as u64).saturating_add(1).min(self.horizon)
     }
 }

@@ -108,7 +108,8 @@ impl GoalSampler {
         self.uniform_below > 0.0
     }
 
-    /// The geometric goals of the steps at `places`, each of which has a next one, by a word for each.
+    /// The geometric goals of the steps at `places`, each of which has a next one, by a word for
+    /// each.
     #[inline(always)]
     pub(crate) fn geometric<const N: usize>(
         &self,

@@ -10,7 +10,8 @@ use crate::{Error, Result};
 
 /// Rows of equal width, row-major.
 ///
-/// Rows of a large matrix in memory may be padded to whole cache lines, so that fetching a random one costs as little as can be.
+/// Rows of a large matrix in memory may be padded to whole cache lines, so that fetching a random
+/// one costs as little as can be.
 ///
 /// ```
 /// use cm_replay::Matrix;
@@ -31,7 +32,8 @@ pub struct Matrix {
 #[derive(Clone)]
 enum Storage {
     Heap(Arc<Vec<f32>>),
-    /// An anonymous map in huge pages: random rows of a large matrix cost far fewer TLB misses than on the heap.
+    /// An anonymous map in huge pages: random rows of a large matrix cost far fewer TLB misses than
+    /// on the heap.
     Huge(Arc<MmapMut>),
     /// Part of a mapped file, starting at a byte that is a multiple of 64.
     File {
@@ -166,7 +168,8 @@ impl Matrix {
         (0..self.rows).map(move |row| &numbers[row * stride..][..self.columns])
     }
 
-    /// The numbers of some rows one after another; copied if the rows are padded. Panics if there are no such rows, as indexing does.
+    /// The numbers of some rows one after another; copied if the rows are padded. Panics if there
+    /// are no such rows, as indexing does.
     pub fn numbers(&self, rows: Range<usize>) -> Cow<'_, [f32]> {
         if self.stride == self.columns {
             let numbers = &self.padded().0[rows.start * self.columns..rows.end * self.columns];
@@ -180,7 +183,8 @@ impl Matrix {
         matches!(self.storage, Storage::File { .. })
     }
 
-    /// All numbers with their padding, and how many lie from the start of a row to the start of the next.
+    /// All numbers with their padding, and how many lie from the start of a row to the start of the
+    /// next.
     #[inline]
     pub(crate) fn padded(&self) -> (&[f32], usize) {
         let numbers = match &self.storage {
@@ -206,8 +210,8 @@ impl Matrix {
     }
 }
 
-/// Padding to whole cache lines, or to a part that divides one, where it costs at most a quarter more memory: rows then lie in the
-/// fewest lines possible.
+/// Padding to whole cache lines, or to a part that divides one, where it costs at most a quarter
+/// more memory: rows then lie in the fewest lines possible.
 fn stride(rows: usize, columns: usize) -> usize {
     let padded = if columns < LINE {
         columns.next_power_of_two()

@@ -1,4 +1,5 @@
-//! Numbers the steps and the transitions of some trajectories, so that one uniform integer draws one of them.
+//! Numbers the steps and the transitions of some trajectories, so that one uniform integer draws
+//! one of them.
 
 use crate::{Dataset, Error, Result};
 
@@ -67,8 +68,8 @@ impl Numbering {
     }
 }
 
-/// Numbers the rows of consecutive groups from 0 on and finds the row of a number: a table of evenly spaced numbers leaves a handful of
-/// groups to search, usually one.
+/// Numbers the rows of consecutive groups from 0 on and finds the row of a number: a table of
+/// evenly spaced numbers leaves a handful of groups to search, usually one.
 #[derive(Clone, Debug)]
 struct Lookup {
     /// The groups, and one more that starts at the total.
@@ -95,7 +96,8 @@ impl Lookup {
             groups.push(Group { before: total, first });
             total += size as u64;
         }
-        // About two buckets to a group: more would need fewer comparisons, but push the data out of the cache.
+        // About two buckets to a group: more would need fewer comparisons, but push the data out of
+        // the cache.
         let shift = (total / (2 * groups.len() as u64).max(1)).max(1).ilog2();
         groups.push(Group { before: total, first: 0 });
         let mut group = 0;
@@ -120,7 +122,8 @@ impl Lookup {
     fn find(&self, number: u64) -> (usize, usize) {
         let bucket = (number >> self.shift) as usize;
         let low = self.buckets[bucket] as usize;
-        // Mostly this group or the next; the sum needs no branch, which would often be mispredicted.
+        // Mostly this group or the next; the sum needs no branch, which would often be
+        // mispredicted.
         let mut group = low + usize::from(self.groups[low + 1].before <= number);
         if self.groups[group + 1].before <= number {
             let high = self.buckets[bucket + 1] as usize;

@@ -2,13 +2,14 @@
 
 use crate::geometric::Discount;
 
-/// Draws what [`crate::TruncatedGeometric`] draws, for every horizon up to a largest one. The cumulative distribution
-/// `F(k) = 1 - gamma^k` is tabulated once; a draw takes `x = u F(horizon)` and finds the first `k` with `F(k) > x`.
+/// Draws what [`crate::TruncatedGeometric`] draws, for every horizon up to a largest one. The
+/// cumulative distribution `F(k) = 1 - gamma^k` is tabulated once; a draw takes `x = u F(horizon)`
+/// and finds the first `k` with `F(k) > x`.
 #[derive(Clone, Debug)]
 pub(crate) struct Offsets {
     discount: Discount,
-    /// `F(1), F(2), ...` up to the largest horizon or to the first that rounds to 1, then an infinity; empty where that would be too
-    /// many.
+    /// `F(1), F(2), ...` up to the largest horizon or to the first that rounds to 1, then an
+    /// infinity; empty where that would be too many.
     cumulative: Vec<f64>,
     /// Entry `b` is how many of `cumulative` are at most `b / BUCKETS`.
     guide: Vec<u16>,
@@ -16,7 +17,8 @@ pub(crate) struct Offsets {
 
 /// As many as keep the tables within the first-level cache, beside the data that passes through.
 const BUCKETS: usize = 2048;
-/// Larger tables would not stay in the cache, nor their places in 16 bits; the closed form serves instead.
+/// Larger tables would not stay in the cache, nor their places in 16 bits; the closed form serves
+/// instead.
 const LARGEST_TABLE: u64 = 1 << 15;
 
 impl Offsets {
@@ -44,7 +46,8 @@ impl Offsets {
         Self { discount, cumulative, guide }
     }
 
-    /// The offset in `1..=horizon` at which the distribution truncated there first exceeds `u` in `[0, 1)`, for each of many.
+    /// The offset in `1..=horizon` at which the distribution truncated there first exceeds `u` in
+    /// `[0, 1)`, for each of many.
     #[inline(always)]
     pub(crate) fn truncated<const N: usize>(&self, horizons: &[u64; N], u: &[f64; N]) -> [u64; N] {
         let mut offsets = [0; N];
@@ -79,18 +82,21 @@ impl Offsets {
         offsets
     }
 
-    /// The smallest `k` with `F(k) > x`, for each `x` in `[0, 1)`; one more than the table has if none is.
+    /// The smallest `k` with `F(k) > x`, for each `x` in `[0, 1)`; one more than the table has if
+    /// none is.
     #[inline(always)]
     fn first_above<const N: usize>(&self, x: &[f64; N], first: &mut [u64; N]) {
         let mut buckets = [0; N];
         for at in 0..N {
-            // SAFETY: at least 0 and below BUCKETS, since every x is in [0, 1). Checked casts are not vectorised.
+            // SAFETY: at least 0 and below BUCKETS, since every x is in [0, 1). Checked casts are
+            // not vectorised.
             buckets[at] = unsafe { (x[at] * BUCKETS as f64).to_int_unchecked::<i32>() };
         }
         for at in 0..N {
             let (x, bucket) = (x[at], buckets[at] as usize);
             let low = self.guide[bucket] as usize;
-            // Mostly this one or the next; the sum needs no branch, which would often be mispredicted.
+            // Mostly this one or the next; the sum needs no branch, which would often be
+            // mispredicted.
             let mut below = low + usize::from(self.cumulative[low] <= x);
             if self.cumulative[below] <= x {
                 let high = self.guide[bucket + 1] as usize;

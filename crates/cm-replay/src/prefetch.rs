@@ -7,8 +7,8 @@ use crate::{Batch, Error, Result, Sampler};
 
 /// Worker threads that draw the batches of consecutive steps while the caller uses earlier ones.
 ///
-/// The batches are those [`Sampler::fill`] gives, in order; worker `w` of `n` draws every `n`-th. Buffers go round between the
-/// caller and the workers, so nothing is allocated after the start.
+/// The batches are those [`Sampler::fill`] gives, in order; worker `w` of `n` draws every `n`-th.
+/// Buffers go round between the caller and the workers, so nothing is allocated after the start.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -51,8 +51,8 @@ impl Prefetcher {
         Self::with_finish(sampler, rows, first_step, workers, |_, _| ())
     }
 
-    /// The same, with `finish(step, batch)` called on every batch by the thread that drew it: noise, scaling and the like, which the caller then
-    /// need not wait for.
+    /// The same, with `finish(step, batch)` called on every batch by the thread that drew it:
+    /// noise, scaling and the like, which the caller then need not wait for.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -89,9 +89,11 @@ impl Prefetcher {
         Ok(Self { workers, first_step, step: first_step })
     }
 
-    /// Puts the next batch into `batch`, whose buffers serve for a later one, and says which step's it is.
+    /// Puts the next batch into `batch`, whose buffers serve for a later one, and says which step's
+    /// it is.
     ///
-    /// Buffers of another size than the batch's are replaced, so [`Batch::default`] will do to start with.
+    /// Buffers of another size than the batch's are replaced, so [`Batch::default`] will do to
+    /// start with.
     pub fn next(&mut self, batch: &mut Batch) -> u64 {
         let step = self.step;
         self.step += 1;

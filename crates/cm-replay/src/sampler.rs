@@ -10,22 +10,27 @@ use crate::goals::{GoalSampler, Goals};
 use crate::numbering::{Numbering, Place};
 use crate::{Dataset, Result};
 
-/// The stream whose block `b` draws row `b` of a batch: its first 64-bit word the transition, its second the goal.
+/// The stream whose block `b` draws row `b` of a batch: its first 64-bit word the transition, its
+/// second the goal.
 pub const TRANSITION_STREAM: u32 = 0x000;
 /// The stream whose block `b` chooses, with its first word, which kind of goal row `b` gets.
 pub const GOAL_KIND_STREAM: u32 = 0x001;
 
 /// Draws batches of transitions with goals.
 ///
-/// Row `b` of the batch of step `t` depends on the data, the trajectories selected, the [`Goals`], the seed, `t` and `b`, and on nothing
-/// else: not on earlier batches, not on the number of threads, not on the batch's size. With
-/// `(x, y)` the two 64-bit words of Philox block `(t, TRANSITION_STREAM, b)` and `z` the first 32-bit word of block
-/// `(t, GOAL_KIND_STREAM, b)` ([`cm_random`] has the counter layout):
+/// Row `b` of the batch of step `t` depends on the data, the trajectories selected, the [`Goals`],
+/// the seed, `t` and `b`, and on nothing else: not on earlier batches, not on the number of
+/// threads, not on the batch's size. With `(x, y)` the two 64-bit words of Philox block
+/// `(t, TRANSITION_STREAM, b)` and `z` the first 32-bit word of block `(t, GOAL_KIND_STREAM, b)`
+/// ([`cm_random`] has the counter layout):
 ///
-/// * the transition is number [`below_u64`]`(x, n)` of the `n` transitions of the selected trajectories, counted in order;
-/// * [`cm_random::unit_f32`]`(z)` below `random`, then below `random + uniform_future`, chooses the kind of goal;
-/// * a random goal is step `below_u64(y, m)` of the `m` steps of the selected trajectories, a uniform future goal is `i + 1 + below_u64(y, r)` with `r` the
-///   steps remaining after `i`, and a geometric goal is [`crate::TruncatedGeometric::offset_at`]`(unit_f64(y))` ahead.
+/// * the transition is number [`below_u64`]`(x, n)` of the `n` transitions of the selected
+///   trajectories, counted in order;
+/// * [`cm_random::unit_f32`]`(z)` below `random`, then below `random + uniform_future`, chooses the
+///   kind of goal;
+/// * a random goal is step `below_u64(y, m)` of the `m` steps of the selected trajectories, a
+///   uniform future goal is `i + 1 + below_u64(y, r)` with `r` the steps remaining after `i`, and a
+///   geometric goal is [`crate::TruncatedGeometric::offset_at`]`(unit_f64(y))` ahead.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -94,13 +99,15 @@ impl Sampler {
         self.fill_buffers(step, batch.as_mut())
     }
 
-    /// Writes the batch of `step` into the caller's buffers; large batches are shared among the threads of the
-    /// current rayon pool (from 256 rows on inside a pool, from 1024 on outside).
+    /// Writes the batch of `step` into the caller's buffers; large batches are shared among the
+    /// threads of the current rayon pool (from 256 rows on inside a pool, from 1024 on outside).
     pub fn fill_buffers(&self, step: u64, batch: BatchMut) -> Result<()> {
         batch.check(&self.data)?;
-        // Below this many rows, handing a part to another thread costs more than it saves; from outside the pool it costs more.
+        // Below this many rows, handing a part to another thread costs more than it saves; from
+        // outside the pool it costs more.
         let least = if rayon::current_thread_index().is_some() { 128 } else { 512 };
-        // Two parts to a thread: more would even out its delays, but move the buffers from one core's cache to another's.
+        // Two parts to a thread: more would even out its delays, but move the buffers from one
+        // core's cache to another's.
         let part = match rayon::current_num_threads() {
             1 => usize::MAX,
             threads => least.max(batch.steps.len() / (2 * threads)),
@@ -138,8 +145,8 @@ impl Sampler {
         );
     }
 
-    /// Block after block: a block is drawn, and its data called into the cache while those of the block before, by now arrived, are
-    /// copied.
+    /// Block after block: a block is drawn, and its data called into the cache while those of the
+    /// block before, by now arrived, are copied.
     #[inline(always)]
     fn fill_blocks(&self, step: u64, first_row: usize, mut batch: BatchMut) {
         let rows = batch.steps.len();

@@ -18,8 +18,8 @@ pub struct Split {
 }
 
 impl Dataset {
-    /// Sets a `fraction` (in `[0, 1)`) of the trajectories, rounded to the nearest number, aside for validation. Whole trajectories: steps of
-    /// one trajectory are too alike to validate on.
+    /// Sets a `fraction` (in `[0, 1)`) of the trajectories, rounded to the nearest number, aside
+    /// for validation. Whole trajectories: steps of one trajectory are too alike to validate on.
     ///
     /// ```
     /// use cm_replay::{Dataset, Matrix};

@@ -96,7 +96,8 @@ impl ArraySummary {
         });
         let divide = |(sum, &count): (&f64, &usize)| sum / count.max(1) as f64;
         let means: Vec<f64> = sums.iter().zip(&counts).map(divide).collect();
-        // A second pass around the means: the difference of large sums would lose the spread of data far from zero.
+        // A second pass around the means: the difference of large sums would lose the spread of
+        // data far from zero.
         sums.fill(0.0);
         for_each_finite(matrix, |at, number| sums[at] += (f64::from(number) - means[at]).powi(2));
         let variances = sums.iter().zip(&counts).map(divide);

@@ -1,4 +1,5 @@
-//! Damaged, lying and senseless files give a clear error: no panic, no absurd allocation, no wrong data passed off as right.
+//! Damaged, lying and senseless files give a clear error: no panic, no absurd allocation, no wrong
+//! data passed off as right.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -246,7 +247,8 @@ fn a_header_that_claims_more_than_the_file_can_hold_is_refused_at_once() {
     assert!(message.contains("claims a header of 4294967295 bytes"), "{message}");
 }
 
-/// 128 megabytes of zeros in 128 kilobytes: what the npy header claims is read, and the rest never inflated.
+/// 128 megabytes of zeros in 128 kilobytes: what the npy header claims is read, and the rest never
+/// inflated.
 #[test]
 fn a_zip_bomb_is_not_inflated() {
     let mut archive = ZipWriter::new(Cursor::new(Vec::new()));

@@ -8,8 +8,9 @@ use cm_replay::{Batch, BatchMut, Dataset, End, Error, Goals, Matrix, Sampler, Tr
 use proptest::prelude::*;
 use rand_core::Rng;
 
-/// How many standard deviations Pearson's statistic of `counts` lies above what `probabilities` make it (Wilson and Hilferty's
-/// normal approximation). Categories expected less than five times are joined.
+/// How many standard deviations Pearson's statistic of `counts` lies above what `probabilities`
+/// make it (Wilson and Hilferty's normal approximation). Categories expected less than five times
+/// are joined.
 fn surprise(counts: &[f64], probabilities: &[f64]) -> f64 {
     let total: f64 = counts.iter().sum();
     let (mut statistic, mut categories, mut joined) = (0.0, 0.0, (0.0, 0.0));
@@ -33,7 +34,8 @@ fn surprise(counts: &[f64], probabilities: &[f64]) -> f64 {
     ((statistic / freedom).cbrt() - (1.0 - spread)) / spread.sqrt()
 }
 
-/// Surprises of independent draws are about standard normal: none far out, none of them large on average.
+/// Surprises of independent draws are about standard normal: none far out, none of them large on
+/// average.
 fn assert_unsurprising(surprises: &[f64]) {
     let mean = surprises.iter().sum::<f64>() / surprises.len() as f64;
     let largest = surprises.iter().copied().fold(f64::MIN, f64::max);
@@ -133,7 +135,8 @@ fn pairs(sampler: &Sampler, draws: usize) -> HashMap<(usize, usize), f64> {
     counts
 }
 
-/// `probability(i, j, last)` of a goal `j` for every step `i` with a next one, against what is drawn.
+/// `probability(i, j, last)` of a goal `j` for every step `i` with a next one, against what is
+/// drawn.
 fn assert_pairs(lengths: &[usize], goals: Goals, probability: impl Fn(usize, usize, usize) -> f64) {
     let data = data(lengths);
     let surprises: Vec<f64> = (0..12)
@@ -253,7 +256,8 @@ fn goals_only() -> Goals {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Over any cut into trajectories: what a batch holds is what its steps say, goals stay in the trajectory, every transition occurs.
+    /// Over any cut into trajectories: what a batch holds is what its steps say, goals stay in the
+    /// trajectory, every transition occurs.
     #[test]
     fn batches_hold_what_their_steps_say(
         lengths in prop::collection::vec(1_usize..20, 1..30),
@@ -323,7 +327,8 @@ fn unwanted_buffers_may_be_empty_and_wrong_ones_are_refused() {
     assert_eq!(message, "the buffer `actions` holds 1999 numbers, expected 2000");
 }
 
-/// Numbers another backend is held to, worked out from the documentation of `Sampler` in a few lines of Python.
+/// Numbers another backend is held to, worked out from the documentation of `Sampler` in a few
+/// lines of Python.
 #[test]
 fn draws_these_very_steps() {
     let data = data(&[1000; 10]);

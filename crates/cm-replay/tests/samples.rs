@@ -1,4 +1,5 @@
-//! Files written by h5py, NumPy and safetensors (`samples/make_samples.py`) are read as what they hold.
+//! Files written by h5py, NumPy and safetensors (`samples/make_samples.py`) are read as what they
+//! hold.
 
 use std::path::PathBuf;
 

@@ -167,7 +167,8 @@ fn splits_by_trajectory() {
     assert_eq!(all, (0..300).collect::<Vec<_>>());
     assert_eq!(data.split(0.25, 1).unwrap(), split);
     assert_ne!(data.split(0.25, 2).unwrap(), split);
-    // Each trajectory is set aside about a quarter of the time: 400 * 0.25 = 100, standard deviation 8.7.
+    // Each trajectory is set aside about a quarter of the time: 400 * 0.25 = 100, standard
+    // deviation 8.7.
     let mut counts = [0; 300];
     for seed in 0..400 {
         data.split(0.25, seed).unwrap().validation.iter().for_each(|&aside| counts[aside] += 1);

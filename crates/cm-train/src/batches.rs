@@ -1,11 +1,11 @@
 //! Batches drawn on the host.
 //!
-//! A batch is a pure function of the data, the seed and the step, so that a run can begin anywhere and
-//! another device can draw the same one. In this order:
+//! A batch is a pure function of the data, the seed and the step, so that a run can begin anywhere
+//! and another device can draw the same one. In this order:
 //!
 //! 1. [`Sampler`] draws rows and goals from its own streams at that step.
-//! 2. `stay_at_goal`: where the goal is the row itself, the next state becomes the state, before any
-//!    noise.
+//! 2. `stay_at_goal`: where the goal is the row itself, the next state becomes the state, before
+//!    any noise.
 //! 3. `observation_noise`: with `n` rows of `s` coordinates, `2 n s` normal numbers of the stream
 //!    [`NOISE`] at that step, numbered as [`Backend::draw`] numbers a matrix `[2 n, s]`. The first `n`
 //!    rows of it, times the deviation, are added to the states, the last `n` to the goals. Next

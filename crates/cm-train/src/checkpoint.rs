@@ -10,8 +10,9 @@ use crate::{Error, Result};
 
 /// A run at one moment: everything that training changes.
 ///
-/// In the file the encoding (bincode, standard configuration) follows 8 bytes of name and version, its length and its XXH3 checksum, 8 bytes each, little
-/// endian. The file is replaced whole or not at all (see [`cm_files`]).
+/// In the file the encoding (bincode, standard configuration) follows 8 bytes of name and version,
+/// its length and its XXH3 checksum, 8 bytes each, little endian. The file is replaced whole or not
+/// at all (see [`cm_files`]).
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub struct Checkpoint {
     /// Steps done.

@@ -26,10 +26,10 @@ pub enum JobEvent<'a> {
     Ended(&'a Result<Report>),
 }
 
-/// Does the jobs in their order, `workers` at a time; workers that are left over help with the others'
-/// matrices and episodes. Jobs that a device can train at once, because they differ in seeds and
-/// data alone, are one piece of work there. A job that fails does not stop the others; the results
-/// are in the jobs' order, `None` for a job that `stop` kept from beginning.
+/// Does the jobs in their order, `workers` at a time; workers that are left over help with the
+/// others' matrices and episodes. Jobs that a device can train at once, because they differ in
+/// seeds and data alone, are one piece of work there. A job that fails does not stop the others;
+/// the results are in the jobs' order, `None` for a job that `stop` kept from beginning.
 ///
 /// Small networks gain little from a second thread, so runs side by side finish sooner than one
 /// after another. No result depends on the number of workers.

@@ -127,8 +127,8 @@ impl MethodSettings {
         }
     }
 
-    /// AntMaze as the authors' code runs it (or as each baseline's own), with hidden layers of these
-    /// widths everywhere.
+    /// AntMaze as the authors' code runs it (or as each baseline's own), with hidden layers of
+    /// these widths everywhere.
     pub fn ant_maze(method: Method, hidden: &[usize]) -> Self {
         let mut settings = match method {
             Method::Cmd1 => Self::Cmd1(Cmd1Settings::authors_code()),
@@ -144,8 +144,8 @@ impl MethodSettings {
     }
 
     /// AntMaze in minutes on a CPU: hidden layers of 2 x 256, 128 features in a quasimetric,
-    /// learning rates of 5e-4, and policies that are held more closely to the data, which so short a
-    /// training needs: the distance divided by its mean size, and twice the squared error of the
+    /// learning rates of 5e-4, and policies that are held more closely to the data, which so short
+    /// a training needs: the distance divided by its mean size, and twice the squared error of the
     /// policy's mode.
     pub fn ant_maze_small(method: Method) -> Self {
         let mut settings = Self::ant_maze(method, &[256, 256]);
@@ -165,8 +165,8 @@ impl MethodSettings {
     }
 
     /// A start for data of one's own, whose states and actions are scaled
-    /// ([`Scaling`](crate::Scaling)): the networks of the 2-D experiment twice as wide, features for
-    /// numbers around zero, a tanh-Gaussian policy, gradients clipped to length 1.
+    /// ([`Scaling`](crate::Scaling)): the networks of the 2-D experiment twice as wide, features
+    /// for numbers around zero, a tanh-Gaussian policy, gradients clipped to length 1.
     pub fn own_data(method: Method) -> Self {
         let mut settings = match method {
             // Not the script's reward, which passes nothing back in time.
@@ -283,7 +283,8 @@ impl MethodSettings {
         }
     }
 
-    /// Refuses settings outside their ranges; errors name the whole key, `method.cmd1.adam.epsilon`.
+    /// Refuses settings outside their ranges; errors name the whole key,
+    /// `method.cmd1.adam.epsilon`.
     pub fn check(&self) -> Result<()> {
         let checked = match self {
             Self::Cmd1(settings) => settings.check(),

@@ -52,9 +52,11 @@ impl Model {
         &self.dimensions
     }
 
-    /// How far it is from each row of `from` to the same row of `to`, whole states one after another.
+    /// How far it is from each row of `from` to the same row of `to`, whole states one after
+    /// another.
     ///
-    /// The distance is that between the states with no action at either (zeros), as in the paper's maps.
+    /// The distance is that between the states with no action at either (zeros), as in the paper's
+    /// maps.
     pub fn distances(&self, from: &[f32], to: &[f32]) -> Result<Vec<f32>> {
         let width = self.dimensions.state();
         self.check_rows("from", from.len(), width)?;

@@ -5,9 +5,11 @@ use cm_replay::{Dataset, Normalization};
 
 use crate::{Error, Result};
 
-/// States moved and scaled to mean 0 and deviation 1, actions divided by their largest size, each coordinate for itself.
+/// States moved and scaled to mean 0 and deviation 1, actions divided by their largest size, each
+/// coordinate for itself.
 ///
-/// It is kept with a model, in `scaling/mean`, `scaling/deviation` and `scaling/largest_action` of its safetensors file.
+/// It is kept with a model, in `scaling/mean`, `scaling/deviation` and `scaling/largest_action` of
+/// its safetensors file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scaling {
     mean: Vec<f32>,
@@ -42,7 +44,8 @@ impl Scaling {
         self.coordinates(0, rows, self.mean.len());
     }
 
-    /// Scales, in place, rows that hold `width` of a state's coordinates from coordinate `first` on.
+    /// Scales, in place, rows that hold `width` of a state's coordinates from coordinate `first`
+    /// on.
     pub fn coordinates(&self, first: usize, rows: &mut [f32], width: usize) {
         for row in rows.chunks_exact_mut(width) {
             for (offset, number) in row.iter_mut().enumerate() {

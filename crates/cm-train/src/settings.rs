@@ -29,8 +29,8 @@ pub struct RunSettings {
     pub batch: usize,
     /// Standard deviation of noise added to states and goals in training.
     pub observation_noise: f32,
-    /// Whether a transition whose goal is its own state stays there: its next state is the state. So it is in the authors' 2-D script; it matters to
-    /// methods that look at single transitions.
+    /// Whether a transition whose goal is its own state stays there: its next state is the state.
+    /// So it is in the authors' 2-D script; it matters to methods that look at single transitions.
     pub stay_at_goal: bool,
     /// Losses are recorded every so many steps.
     pub log_every: u64,
@@ -65,7 +65,8 @@ impl Default for EvaluationSettings {
 }
 
 impl RunSettings {
-    /// The paper's 2-D experiment as the authors' script runs it: 500,000 steps of batches of 256, discount 0.8.
+    /// The paper's 2-D experiment as the authors' script runs it: 500,000 steps of batches of 256,
+    /// discount 0.8.
     pub fn plane(method: Method) -> Self {
         Self {
             seed: 0,
@@ -83,7 +84,8 @@ impl RunSettings {
         }
     }
 
-    /// AntMaze as the authors' code runs it offline: 500,000 steps of batches of 1024, hidden layers of 4 x 1024, discount 0.99, 50 episodes per evaluation.
+    /// AntMaze as the authors' code runs it offline: 500,000 steps of batches of 1024, hidden
+    /// layers of 4 x 1024, discount 0.99, 50 episodes per evaluation.
     pub fn ant_maze(method: Method, task: &str, file: PathBuf) -> Self {
         Self {
             seed: 0,
@@ -139,7 +141,8 @@ impl RunSettings {
         toml::to_string(self).expect("settings are representable in TOML")
     }
 
-    /// Refuses settings outside their ranges; the method's and the task's own are checked when those are made.
+    /// Refuses settings outside their ranges; the method's and the task's own are checked when
+    /// those are made.
     pub fn check(&self) -> Result<()> {
         let positive = [
             ("steps", self.steps),

@@ -42,7 +42,8 @@ pub enum TaskSettings {
     Data {
         /// The file: CSV, npz, safetensors, HDF5 or cmdata.
         file: PathBuf,
-        /// First and one-beyond-last coordinate of a state that are the goal a policy sees; all if absent.
+        /// First and one-beyond-last coordinate of a state that are the goal a policy sees; all if
+        /// absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         goal: Option<[usize; 2]>,
         /// Whether states and actions are brought to size first.

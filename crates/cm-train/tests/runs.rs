@@ -1,4 +1,5 @@
-//! Runs: resuming equals never having stopped, every method trains, and nothing good is lost when something goes wrong.
+//! Runs: resuming equals never having stopped, every method trains, and nothing good is lost when
+//! something goes wrong.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -52,7 +53,8 @@ fn resuming_equals_never_having_stopped() {
             scratch.path().join(format!("{method}-b")),
         );
         assert_eq!(run(&settings, &whole, None).unwrap(), 30);
-        // Stopped between checkpoints, then as if killed after writing more than the checkpoint knows of, then to the end.
+        // Stopped between checkpoints, then as if killed after writing more than the checkpoint
+        // knows of, then to the end.
         assert_eq!(run(&settings, &parts, Some(15)).unwrap(), 15);
         for name in ["metrics.csv", "evaluations.csv"] {
             let file = parts.join(name);

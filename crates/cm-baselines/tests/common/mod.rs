@@ -4,7 +4,8 @@
 use cm_learner::{Dimensions, Learner, Transitions};
 use cm_nn::{DfdxBackend, MlpSettings, Var};
 
-/// States `0..next.len()`, one-hot; a negative action leads to `next[state][0]`, a positive one to `next[state][1]`.
+/// States `0..next.len()`, one-hot; a negative action leads to `next[state][0]`, a positive one to
+/// `next[state][1]`.
 pub struct World {
     pub next: Vec<[usize; 2]>,
     /// The sizes of the actions in the data.
@@ -25,7 +26,8 @@ impl World {
         world
     }
 
-    /// A ring that can be walked one way, with a jump ahead from every other state (the others stay).
+    /// A ring that can be walked one way, with a jump ahead from every other state (the others
+    /// stay).
     pub fn one_way(states: usize) -> Self {
         let jump = |s: usize| if s.is_multiple_of(2) { (s + 3) % states } else { s };
         let next = (0..states).map(|s| [jump(s), (s + 1) % states]);
@@ -128,8 +130,8 @@ pub fn network(width: usize) -> MlpSettings {
     MlpSettings { hidden: vec![width; 2], activation, ..Default::default() }
 }
 
-/// Training twice from one seed gives the same bits; so does stopping half-way, going through a file,
-/// and going on in a new learner.
+/// Training twice from one seed gives the same bits; so does stopping half-way, going through a
+/// file, and going on in a new learner.
 pub fn check_repeats_and_resumes<L: Learner<DfdxBackend>>(make: impl Fn(&DfdxBackend) -> L) {
     use cm_nn::{Backend, Snapshot};
     let world = World::corridor(5);

@@ -18,7 +18,8 @@ use crate::figures::Map;
 pub(crate) struct Arguments {
     #[command(flatten)]
     run: RunArguments,
-    /// A state to start from, its numbers separated by commas (write --from=-1,2 if the first is negative).
+    /// A state to start from, its numbers separated by commas (write --from=-1,2 if the first is
+    /// negative).
     #[arg(long, value_name = "STATE")]
     from: Vec<State>,
     /// A state to get to.

@@ -29,7 +29,8 @@ pub(crate) struct Arguments {
     /// How far one move may go; five times the data's median step if not given.
     #[arg(long)]
     radius: Option<f32>,
-    /// Compose far distances of moves no longer than this by the learned distance, and take the shortest way.
+    /// Compose far distances of moves no longer than this by the learned distance, and take the
+    /// shortest way.
     #[arg(long, value_name = "DISTANCE", conflicts_with_all = ["arrived", "longest"])]
     link: Option<f32>,
     /// How near to the goal is near enough; the radius if not given.

@@ -16,7 +16,8 @@ pub(crate) struct Arguments {
     /// Folders of runs.
     #[arg(required = true)]
     runs: Vec<PathBuf>,
-    /// What to plot: `success`, `mean_steps` or a loss by its name in metrics.csv; success if there are evaluations, else the first loss.
+    /// What to plot: `success`, `mean_steps` or a loss by its name in metrics.csv; success if there
+    /// are evaluations, else the first loss.
     #[arg(long)]
     metric: Option<String>,
     /// The picture (png or svg).

@@ -1,4 +1,5 @@
-//! The world of the 2-D experiment: its paths in colours, with the direction they run in (the paper, Figure 2).
+//! The world of the 2-D experiment: its paths in colours, with the direction they run in (the
+//! paper, Figure 2).
 
 use std::path::Path as FilePath;
 

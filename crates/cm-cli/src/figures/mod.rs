@@ -13,7 +13,8 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
-/// The plane of a picture: which part of the world goes to which pixels, one unit as long in both directions.
+/// The plane of a picture: which part of the world goes to which pixels, one unit as long in both
+/// directions.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     low: [f32; 2],

@@ -108,7 +108,8 @@ impl Ant {
     }
 }
 
-/// A state to begin an episode in, at the origin: standing, plus `U(-0.1, 0.1)` on every number of the position, with velocities of `0.1 N(0, 1)`.
+/// A state to begin an episode in, at the origin: standing, plus `U(-0.1, 0.1)` on every number of
+/// the position, with velocities of `0.1 N(0, 1)`.
 pub fn standing(random: &mut Stream) -> [f64; STATE] {
     let mut state = [0.0; STATE];
     (state[2], state[3]) = (0.75, 1.0);
@@ -126,8 +127,8 @@ pub fn standing(random: &mut Stream) -> [f64; STATE] {
     state
 }
 
-/// How upright an ant is whose quaternion has these numbers x and y (the state's 4 and 5): the vertical part of its own upward direction, from 1 to
-/// -1. Below 0 it lies on its back.
+/// How upright an ant is whose quaternion has these numbers x and y (the state's 4 and 5): the
+/// vertical part of its own upward direction, from 1 to -1. Below 0 it lies on its back.
 pub fn uprightness([x, y]: [f64; 2]) -> f64 {
     1.0 - 2.0 * (x * x + y * y)
 }

@@ -9,7 +9,8 @@ use super::{ACTION, Ant, Guide, STATE, Task, standing, streams};
 use crate::Error;
 use crate::mujoco::{Model, Mujoco};
 
-/// The recipe of a task's data: where episodes start and are sent, how they are guided, and what is stored. Episodes do not end at the goal.
+/// The recipe of a task's data: where episodes start and are sent, how they are guided, and what is
+/// stored. Episodes do not end at the goal.
 ///
 /// ```
 /// use cm_envs::ant_maze::{CellRule, Guide, Recipe, Task};
@@ -44,7 +45,8 @@ pub struct Collected {
     pub actions: Vec<f32>,
     /// The state after the step, 29 numbers each.
     pub next_states: Vec<f32>,
-    /// Whether the next observation of the episode is at the goal of the evaluation, as 1 or 0; 0 in the last row.
+    /// Whether the next observation of the episode is at the goal of the evaluation, as 1 or 0; 0
+    /// in the last row.
     pub rewards: Vec<f32>,
     /// Where the episode was sent.
     pub goal: [f32; 2],
@@ -68,7 +70,8 @@ impl Recipe {
         self.evaluation_goal
     }
 
-    /// Collects `rows` rows of episode `number`; it does not depend on any other episode. `policy` is as
+    /// Collects `rows` rows of episode `number`; it does not depend on any other episode. `policy`
+    /// is as
     /// [`Guide::act`] wants it.
     pub fn collect(
         &self,

@@ -23,8 +23,8 @@ const MOTORS: [usize; 4] = [4, 1, 2, 3];
 
 /// The ant in `maze`, or on an open floor, in MJCF: for MuJoCo's own viewer, or for other tools.
 ///
-/// Floor and walls have no contact margin of their own: the margin of a pair was the larger of the two before MuJoCo 3.5 and is their sum since; with 0 and the
-/// ant's 0.01 it is 0.01 in both.
+/// Floor and walls have no contact margin of their own: the margin of a pair was the larger of the
+/// two before MuJoCo 3.5 and is their sum since; with 0 and the ant's 0.01 it is 0.01 in both.
 pub fn mjcf(maze: Option<Maze>) -> String {
     let mut xml = String::from(
         r#"<mujoco model="ant maze">

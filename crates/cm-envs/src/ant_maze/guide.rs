@@ -8,8 +8,9 @@ use crate::Error;
 
 /// Shows a walking policy the way to a goal, and adds noise to what it does.
 ///
-/// The policy sees the ant's state without its place (27 numbers) and the unit vector to a waypoint. The waypoint is the goal if that is in the next
-/// cell; else it is that cell's centre, plus `U(0, 1)` in both coordinates, drawn anew in every step, under [`CellRule::Floor`].
+/// The policy sees the ant's state without its place (27 numbers) and the unit vector to a
+/// waypoint. The waypoint is the goal if that is in the next cell; else it is that cell's centre,
+/// plus `U(0, 1)` in both coordinates, drawn anew in every step, under [`CellRule::Floor`].
 #[derive(Clone, Debug)]
 pub struct Guide {
     cells: CellRule,
@@ -29,7 +30,8 @@ impl Guide {
         Ok(Self { cells, noise, navigator: Navigator::new(maze) })
     }
 
-    /// An action in `[-1, 1]` on the way to `goal`. `policy` fills in an action, given 27 numbers of the state and the direction.
+    /// An action in `[-1, 1]` on the way to `goal`. `policy` fills in an action, given 27 numbers
+    /// of the state and the direction.
     pub fn act(
         &self,
         state: &[f64; STATE],

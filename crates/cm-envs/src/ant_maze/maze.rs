@@ -16,7 +16,8 @@ pub enum Maze {
     Large,
 }
 
-/// A cell of a maze by row and column. Rows count along y, columns along x; the start is in row 1, column 1, and its centre is the origin.
+/// A cell of a maze by row and column. Rows count along y, columns along x; the start is in row 1,
+/// column 1, and its centre is the origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cell {
     /// Counts along y.
@@ -25,7 +26,8 @@ pub struct Cell {
     pub column: usize,
 }
 
-/// `#` wall, `R` start, `g` goal of the collected data, `G` goal of the evaluation, `B` goal of both, `.` neither.
+/// `#` wall, `R` start, `g` goal of the collected data, `G` goal of the evaluation, `B` goal of
+/// both, `.` neither.
 const UMAZE: [&str; 5] = ["#####", "#R..#", "###.#", "#B..#", "#####"];
 const MEDIUM: [&str; 8] = [
     "########", "#R.##..#", "#..#..g#", "##...###", "#..#...#", "#g#..#.#", "#...#gG#", "########",
@@ -93,7 +95,8 @@ impl Maze {
         self.cells().filter(|&cell| matches!(self.symbol(cell), b'g' | b'B')).collect()
     }
 
-    /// The cells that D4RL's ants start in when they do not all start at the origin: the free ones without a goal.
+    /// The cells that D4RL's ants start in when they do not all start at the origin: the free ones
+    /// without a goal.
     pub fn collection_starts(self) -> Vec<Cell> {
         self.cells().filter(|&cell| matches!(self.symbol(cell), b'R' | b'.' | b'G')).collect()
     }

@@ -1,8 +1,8 @@
 //! D4RL's AntMaze on MuJoCo: a four-legged ant of eight motors that finds its way through a maze.
 //!
-//! The six tasks of D4RL's version 2 ([`Task`]) as environments ([`AntMaze`]), and the recipe by which their data was collected
-//! ([`Recipe`]): a policy that can walk in any direction,
-//! sent from cell to cell by a [`Guide`]. MuJoCo is loaded at run time ([`crate::mujoco`]).
+//! The six tasks of D4RL's version 2 ([`Task`]) as environments ([`AntMaze`]), and the recipe by
+//! which their data was collected ([`Recipe`]): a policy that can walk in any direction, sent from
+//! cell to cell by a [`Guide`]. MuJoCo is loaded at run time ([`crate::mujoco`]).
 //!
 //! # The evaluation protocol
 //!
@@ -12,11 +12,13 @@
 //! | goal, redrawn in every episode | `[0, 1.5] x [8, 9.5]` | `[20, 21.5] x [20, 21.5]` | `[32, 33.5] x [24, 25.5]` |
 //! | steps at most | 700 | 1000 | 1000 |
 //!
-//! A goal is the centre of its cell plus `U(0, 1) + U(0, 0.5)` in each coordinate. An episode succeeds when the torso is within 0.5 of the goal in the
-//! plane, and ends then. A step lasts 0.1 s: five steps of 0.02 s with the same torques. An ant that lies on its back stays there.
+//! A goal is the centre of its cell plus `U(0, 1) + U(0, 0.5)` in each coordinate. An episode
+//! succeeds when the torso is within 0.5 of the goal in the plane, and ends then. A step lasts 0.1
+//! s: five steps of 0.02 s with the same torques. An ant that lies on its back stays there.
 //!
-//! An observation has 29 numbers: place (3), orientation (quaternion, 4), the angles of hip and ankle of legs 1 to 4 (8), and their velocities
-//! (3 + 3 + 8). An action has 8 torques in `[-1, 1]`, clipped, in the order of the motors: hip and ankle of legs 4, 1, 2, 3.
+//! An observation has 29 numbers: place (3), orientation (quaternion, 4), the angles of hip and
+//! ankle of legs 1 to 4 (8), and their velocities (3 + 3 + 8). An action has 8 torques in
+//! `[-1, 1]`, clipped, in the order of the motors: hip and ankle of legs 4, 1, 2, 3.
 
 mod ant;
 mod collect;

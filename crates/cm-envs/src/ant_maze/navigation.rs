@@ -9,8 +9,9 @@ use crate::Error;
 /// Which cell a place belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CellRule {
-    /// D4RL's rule: `1 + coordinate / 4`, rounded down. Borders lie on the centres of the cells, half a cell away from those of the maze, so that an ant
-    /// which walks in the direction of falling coordinates turns early and scrapes the corners.
+    /// D4RL's rule: `1 + coordinate / 4`, rounded down. Borders lie on the centres of the cells,
+    /// half a cell away from those of the maze, so that an ant which walks in the direction of
+    /// falling coordinates turns early and scrapes the corners.
     Floor,
     /// The cell whose centre is nearest.
     Round,
@@ -71,7 +72,8 @@ impl Navigator {
         Self { maze, next: maze.cells().map(|goal| ways_to(maze, goal)).collect() }
     }
 
-    /// The cell to go to next from `cell`, on the way to `goal`: `goal` itself from there and where no way leads. Walls have a way out too, since by
+    /// The cell to go to next from `cell`, on the way to `goal`: `goal` itself from there and where
+    /// no way leads. Walls have a way out too, since by
     /// [`CellRule::Floor`] an ant can seem to be in one; what lies outside the maze has none.
     ///
     /// ```

@@ -13,7 +13,8 @@ pub(super) type Handler = unsafe extern "C-unwind" fn(*const c_char);
 
 /// Function pointers into a library that is kept loaded as long as they live.
 ///
-/// They are `C-unwind` because the error handler leaves a failing call by unwinding through it (see [`super::handlers`]).
+/// They are `C-unwind` because the error handler leaves a failing call by unwinding through it (see
+/// [`super::handlers`]).
 pub(super) struct Api {
     pub(super) parse_xml_string:
         unsafe extern "C-unwind" fn(*const c_char, ConstHandle, *mut c_char, c_int) -> Handle,

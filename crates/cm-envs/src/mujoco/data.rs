@@ -41,7 +41,8 @@ impl Data {
     /// Goes back to the model's initial state.
     pub fn reset(&mut self) -> Result<(), Error> {
         let (model, handle) = (&self.model, self.handle);
-        // SAFETY: both handles are alive, and the data were made from the model; so in all calls below.
+        // SAFETY: both handles are alive, and the data were made from the model; so in all calls
+        // below.
         guarded(|| unsafe { (model.api().reset_data)(model.handle(), handle) })?;
         self.broken = false;
         Ok(())
@@ -55,7 +56,8 @@ impl Data {
         unsafe { (model.api().get_state)(model.handle(), self.handle, state.as_mut_ptr(), STATE) }
     }
 
-    /// Sets the positions, then the velocities, and computes what follows from them. Numbers that are not finite are refused.
+    /// Sets the positions, then the velocities, and computes what follows from them. Numbers that
+    /// are not finite are refused.
     pub fn set_state(&mut self, state: &[f64]) -> Result<(), Error> {
         let expected = self.model.positions() + self.model.velocities();
         check("state", state, expected)?;
@@ -81,7 +83,8 @@ impl Data {
         Ok(())
     }
 
-    /// Simulates `steps` time steps. A simulation that diverges, or of which MuJoCo warns in any other way, is an error.
+    /// Simulates `steps` time steps. A simulation that diverges, or of which MuJoCo warns in any
+    /// other way, is an error.
     pub fn step(&mut self, steps: usize) -> Result<(), Error> {
         self.usable()?;
         let (model, handle) = (self.model.clone(), self.handle);

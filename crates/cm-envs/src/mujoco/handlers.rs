@@ -1,9 +1,11 @@
-//! What happens when MuJoCo fails or warns: an error for the caller instead of a process exit and a log file.
+//! What happens when MuJoCo fails or warns: an error for the caller instead of a process exit and a
+//! log file.
 //!
-//! MuJoCo calls a handler on a fatal error and is written on the assumption that the handler does not return; its own
-//! handler ends the process. The one here unwinds to [`guarded`], which turns it into an error. What is passed over on the way are
-//! frames of C without anything to clean up but the stack allocator inside the data, which a reset restores. A program built with `panic = "abort"` cannot
-//! unwind: there a fatal error still ends the process.
+//! MuJoCo calls a handler on a fatal error and is written on the assumption that the handler does
+//! not return; its own handler ends the process. The one here unwinds to [`guarded`], which turns
+//! it into an error. What is passed over on the way are frames of C without anything to clean up
+//! but the stack allocator inside the data, which a reset restores. A program built with
+//! `panic = "abort"` cannot unwind: there a fatal error still ends the process.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, c_char};
@@ -41,8 +43,9 @@ pub(super) unsafe fn install(library: &Library) -> Result<(), String> {
     for (name, handler) in
         [("mju_user_error", on_error as Handler), ("mju_user_warning", on_warning as Handler)]
     {
-        // SAFETY: in MuJoCo these are global variables that hold a function pointer or null. Only this function writes them, one thread
-        // at a time, and only before anything of the library was called through this crate, or not at all.
+        // SAFETY: in MuJoCo these are global variables that hold a function pointer or null. Only
+        // this function writes them, one thread at a time, and only before anything of the library
+        // was called through this crate, or not at all.
         unsafe {
             let place: *mut Option<Handler> = symbol(library, name)?;
             if (*place).is_none_or(|present| !std::ptr::fn_addr_eq(present, handler)) {

@@ -12,7 +12,8 @@ use super::handlers::{self, Failure};
 use super::locate;
 use crate::Error;
 
-/// The version that `cm mujoco install` gets and that the figures of this project are measured with.
+/// The version that `cm mujoco install` gets and that the figures of this project are measured
+/// with.
 pub const VERSION: Version = Version([3, 17, 0]);
 
 /// The oldest version with every function that is used here.
@@ -40,7 +41,8 @@ pub struct Mujoco {
 pub struct Version([u32; 3]);
 
 impl Version {
-    /// The version that `mj_version` gives as one number: a digit for each part, or three digits each since one did not suffice.
+    /// The version that `mj_version` gives as one number: a digit for each part, or three digits
+    /// each since one did not suffice.
     pub const fn from_number(number: u32) -> Self {
         if number < 1_000_000 {
             Self([number / 100, number / 10 % 10, number % 10])
@@ -86,14 +88,16 @@ impl Mujoco {
 
     /// Loads the library from the file at `path`.
     ///
-    /// Loading runs the initialisation of the file, whatever it is; one that is not MuJoCo is noticed only then. MuJoCo's handlers of errors and
-    /// warnings are replaced for the whole process.
+    /// Loading runs the initialisation of the file, whatever it is; one that is not MuJoCo is
+    /// noticed only then. MuJoCo's handlers of errors and warnings are replaced for the whole
+    /// process.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
         // A name without a folder would be searched for elsewhere.
         let file = path.canonicalize().map_err(|cause| Error::File { path: path.into(), cause })?;
-        // SAFETY: a library's initialisers run now. Nothing can be said of those of a file that is not MuJoCo, as the documentation warns;
-        // those of MuJoCo and of what it links to have no requirements.
+        // SAFETY: a library's initialisers run now. Nothing can be said of those of a file that is
+        // not MuJoCo, as the documentation warns; those of MuJoCo and of what it links to have no
+        // requirements.
         let library = unsafe { Library::new(&file) }
             .map_err(|error| unusable(path.as_os_str(), error.to_string()))?;
         Self::from_library(library, path.as_os_str())
@@ -108,7 +112,8 @@ impl Mujoco {
         let version = version_of(&library).map_err(|reason| unusable(name, reason))?;
         version.check().map_err(|reason| unusable(name, reason))?;
         let missing = |reason| unusable(name, format!("not MuJoCo {version}: {reason}"));
-        // SAFETY: the library calls itself MuJoCo and is of a version with these functions and variables.
+        // SAFETY: the library calls itself MuJoCo and is of a version with these functions and
+        // variables.
         let api = unsafe {
             handlers::install(&library).map_err(missing)?;
             Api::new(library).map_err(missing)?
@@ -123,10 +128,12 @@ impl fmt::Debug for Mujoco {
     }
 }
 
-/// Asks the library for its version twice, as a number and in words, since any library might have a function of one of these names.
+/// Asks the library for its version twice, as a number and in words, since any library might have a
+/// function of one of these names.
 fn version_of(library: &Library) -> Result<Version, String> {
     let not_mujoco = |reason| format!("not MuJoCo: {reason}");
-    // SAFETY: both functions of MuJoCo take nothing; a library that has both without being MuJoCo would have to be made for it.
+    // SAFETY: both functions of MuJoCo take nothing; a library that has both without being MuJoCo
+    // would have to be made for it.
     let (number, words) = unsafe {
         let number: unsafe extern "C" fn() -> c_int =
             symbol(library, "mj_version").map_err(not_mujoco)?;

@@ -1,4 +1,5 @@
-//! MuJoCo, loaded at run time: a model, its data, and steps of simulation, with errors instead of process exits.
+//! MuJoCo, loaded at run time: a model, its data, and steps of simulation, with errors instead of
+//! process exits.
 //!
 //! Nothing of MuJoCo is needed to build this crate. [`Mujoco::find`] looks for the library
 //!
@@ -6,8 +7,9 @@
 //! 2. in the cache folder, where `cm mujoco install` puts it ([`installed_library`]),
 //! 3. among the libraries of the system.
 //!
-//! Models and data are opaque: positions, velocities and controls travel through `mj_getState` and `mj_setState`, so no layout of a C
-//! structure is assumed and versions from [`OLDEST`] on work. The results of this project are measured with [`VERSION`].
+//! Models and data are opaque: positions, velocities and controls travel through `mj_getState` and
+//! `mj_setState`, so no layout of a C structure is assumed and versions from [`OLDEST`] on work.
+//! The results of this project are measured with [`VERSION`].
 //!
 //! ```
 //! use cm_envs::mujoco::{Data, Model, Mujoco};

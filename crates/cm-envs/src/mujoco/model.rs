@@ -8,7 +8,8 @@ use super::api::{Api, Handle};
 use super::handlers::{Failure, guarded};
 use crate::Error;
 
-/// What is simulated: bodies, joints, contacts, motors. Never changes, so any number of [`Data`](super::Data) share it.
+/// What is simulated: bodies, joints, contacts, motors. Never changes, so any number of
+/// [`Data`](super::Data) share it.
 pub struct Model {
     mujoco: Mujoco,
     handle: Handle,
@@ -18,7 +19,8 @@ pub struct Model {
     control_bit: c_int,
 }
 
-// SAFETY: an mjModel is plain memory that MuJoCo only reads once it is compiled, from any number of threads.
+// SAFETY: an mjModel is plain memory that MuJoCo only reads once it is compiled, from any number of
+// threads.
 unsafe impl Send for Model {}
 // SAFETY: as above.
 unsafe impl Sync for Model {}
@@ -72,7 +74,8 @@ impl Model {
         self.controls
     }
 
-    /// Every number of the compiled model in MuJoCo's own textual form, for inspection and comparison.
+    /// Every number of the compiled model in MuJoCo's own textual form, for inspection and
+    /// comparison.
     pub fn describe(&self) -> Result<String, Error> {
         // MuJoCo prints to files only.
         let file = tempfile::NamedTempFile::new()
@@ -81,7 +84,8 @@ impl Model {
         let failed = |cause| Error::File { path: path.clone(), cause };
         let name = CString::new(path.as_os_str().as_encoded_bytes())
             .map_err(|error| failed(error.into()))?;
-        // SAFETY: the model lives as long as `self`, both strings through the call; the format is for one double.
+        // SAFETY: the model lives as long as `self`, both strings through the call; the format is
+        // for one double.
         guarded(|| unsafe {
             (self.api().print_model)(self.handle, name.as_ptr(), c"%-26.17g".as_ptr())
         })?;
@@ -101,14 +105,16 @@ impl Model {
     }
 
     fn size(&self, bits: c_int) -> Result<usize, Error> {
-        // SAFETY: the model lives as long as `self`; bits MuJoCo does not know are a fatal error that `guarded` catches.
+        // SAFETY: the model lives as long as `self`; bits MuJoCo does not know are a fatal error
+        // that `guarded` catches.
         let size = guarded(|| unsafe { (self.api().state_size)(self.handle, bits) })?;
         usize::try_from(size)
             .map_err(|_| Error::Simulator { reason: format!("a state of size {size}") })
     }
 
-    /// The bit of `mjtState` for controls: 6 since histories of sensors are part of the state, 5 before. Bit 7 tells which: it stands for
-    /// forces on the `nv` degrees of freedom now, and stood for six numbers on each body, world included, which are always more.
+    /// The bit of `mjtState` for controls: 6 since histories of sensors are part of the state, 5
+    /// before. Bit 7 tells which: it stands for forces on the `nv` degrees of freedom now, and
+    /// stood for six numbers on each body, world included, which are always more.
     fn find_control_bit(&self) -> Result<c_int, Error> {
         let with_histories = self.size(1 << 7)? == self.velocities;
         Ok(if with_histories { 1 << 6 } else { 1 << 5 })
@@ -117,7 +123,8 @@ impl Model {
 
 impl Drop for Model {
     fn drop(&mut self) {
-        // SAFETY: the handle came from `compile` and nothing refers to it any more: data hold the model in an `Arc`.
+        // SAFETY: the handle came from `compile` and nothing refers to it any more: data hold the
+        // model in an `Arc`.
         let _ = guarded(|| unsafe { (self.api().delete_model)(self.handle) });
     }
 }
@@ -130,7 +137,8 @@ impl std::fmt::Debug for Model {
 
 fn compile(api: &Api, xml: &CStr) -> Result<Handle, String> {
     let mut message: [c_char; 1024] = [0; 1024];
-    // SAFETY: `xml` is terminated, no virtual file system is given, and MuJoCo writes at most as many bytes as it is told, terminated.
+    // SAFETY: `xml` is terminated, no virtual file system is given, and MuJoCo writes at most as
+    // many bytes as it is told, terminated.
     let spec = unsafe {
         let size = message.len() as c_int;
         (api.parse_xml_string)(xml.as_ptr(), std::ptr::null(), message.as_mut_ptr(), size)
@@ -140,7 +148,8 @@ fn compile(api: &Api, xml: &CStr) -> Result<Handle, String> {
     if spec.is_null() {
         return Err(format!("the model's XML: {}", message.trim()));
     }
-    // SAFETY: the specification came from MuJoCo and is deleted after its last use; its error text lives as long as it does.
+    // SAFETY: the specification came from MuJoCo and is deleted after its last use; its error text
+    // lives as long as it does.
     unsafe {
         let model = (api.compile)(spec, std::ptr::null());
         let reason = (api.spec_error)(spec);

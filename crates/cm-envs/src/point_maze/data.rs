@@ -11,7 +11,8 @@ use crate::{Env, Error};
 
 /// How the data is collected. The defaults are those of the paper's experiment.
 ///
-/// Each trajectory keeps one random direction, to which noise is added in every step; it is cut at a random length, so that none crosses the plane.
+/// Each trajectory keeps one random direction, to which noise is added in every step; it is cut at
+/// a random length, so that none crosses the plane.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Collection {

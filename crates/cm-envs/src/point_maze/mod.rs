@@ -1,8 +1,9 @@
-//! The paper's controlled 2-D navigation experiment (Figures 2 and 3): a plane with one-way paths, in which far goals are reached only by
-//! joining pieces of trajectories that were never seen together.
+//! The paper's controlled 2-D navigation experiment (Figures 2 and 3): a plane with one-way paths,
+//! in which far goals are reached only by joining pieces of trajectories that were never seen
+//! together.
 //!
-//! Noisy curves are drawn through the plane ([`Path`]). Some of their points are the states; from a state one moves to states near it, and by
-//! preference the way the curves run.
+//! Noisy curves are drawn through the plane ([`Path`]). Some of their points are the states; from a
+//! state one moves to states near it, and by preference the way the curves run.
 
 mod data;
 mod nearest;

@@ -2,7 +2,8 @@
 
 use std::collections::BinaryHeap;
 
-/// Points of the plane in cells of equal size, so that the nearest ones are found by looking at few of them.
+/// Points of the plane in cells of equal size, so that the nearest ones are found by looking at few
+/// of them.
 ///
 /// ```
 /// use cm_envs::point_maze::Nearest;
@@ -50,7 +51,8 @@ impl Nearest {
             bound(0, f32::max, f32::NEG_INFINITY) - origin[0],
             bound(1, f32::max, f32::NEG_INFINITY) - origin[1],
         ];
-        // At least as many cells along the longer side as keep a thin crowd thin, and never more cells than points.
+        // At least as many cells along the longer side as keep a thin crowd thin, and never more
+        // cells than points.
         let area_cell = (size[0] * size[1] * CROWD / count as f32).sqrt();
         let line_cell = size[0].max(size[1]) * CROWD / count as f32;
         let cell = area_cell.max(line_cell).max(f32::MIN_POSITIVE);
@@ -85,14 +87,17 @@ impl Nearest {
         index
     }
 
-    /// The number of the point nearest to `place`, the first of equally near ones; none of no points.
+    /// The number of the point nearest to `place`, the first of equally near ones; none of no
+    /// points.
     pub fn nearest(&self, place: [f32; 2]) -> Option<usize> {
         self.among(place, 1).first().copied()
     }
 
-    /// The numbers of the `count` points nearest to `place` (all, if there are fewer), nearest first, equally near ones in order.
+    /// The numbers of the `count` points nearest to `place` (all, if there are fewer), nearest
+    /// first, equally near ones in order.
     pub fn among(&self, place: [f32; 2], count: usize) -> Vec<usize> {
-        // The worst of the best so far is at the top. Squares of distances are not negative, so their bits order them.
+        // The worst of the best so far is at the top. Squares of distances are not negative, so
+        // their bits order them.
         let mut best: BinaryHeap<(u32, u32)> = BinaryHeap::with_capacity(count + 1);
         if count == 0 || self.points.is_empty() {
             return Vec::new();
@@ -124,7 +129,8 @@ impl Nearest {
         best.into_sorted_vec().into_iter().map(|(_, number)| number as usize).collect()
     }
 
-    /// Every point in the cells at distance `ring` (the larger of the two coordinates' differences) from a cell.
+    /// Every point in the cells at distance `ring` (the larger of the two coordinates' differences)
+    /// from a cell.
     fn visit_ring(
         &self,
         column: usize,

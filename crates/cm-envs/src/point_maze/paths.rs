@@ -9,7 +9,8 @@ use super::streams;
 /// A way through the plane, in the order it is walked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Path {
-    /// Which of the kinds of path it is, counted from 0: they share their waypoints, and a colour in pictures.
+    /// Which of the kinds of path it is, counted from 0: they share their waypoints, and a colour
+    /// in pictures.
     pub kind: usize,
     /// Its points.
     pub points: Vec<[f32; 2]>,
@@ -19,7 +20,8 @@ pub struct Path {
 struct Kind {
     count: usize,
     waypoints: &'static [[f32; 2]],
-    /// Width of the moving average over the waypoints of a curve; straight from one to the next if 0.
+    /// Width of the moving average over the waypoints of a curve; straight from one to the next if
+    /// 0.
     smoothing: usize,
     /// Where the path is noisy.
     source: [f32; 2],
@@ -81,7 +83,8 @@ const START_NOISE: f32 = 0.1;
 const NOISE: [f32; 2] = [0.02, 0.5];
 /// How quickly the noise fades with the distance from the source.
 const FADING: f32 = 0.5;
-/// How much of the component along the path is taken from a step's direction, so that steps mostly correct what noise has done.
+/// How much of the component along the path is taken from a step's direction, so that steps mostly
+/// correct what noise has done.
 const TAKEN: f32 = 0.8;
 /// A path has arrived when the point this many before its last is near enough to its end.
 const LOOK_BACK: usize = 3;
@@ -174,7 +177,8 @@ fn curve(waypoints: &[[f32; 2]], width: usize) -> Vec<[f32; 2]> {
         dense.push(point);
     }
     let last = dense.len() - 1;
-    // Window k covers the `width` places that end at k, and places beyond either end count as the end.
+    // Window k covers the `width` places that end at k, and places beyond either end count as the
+    // end.
     let mean = |window: usize| {
         let places = (0..width).map(|back| window.saturating_sub(back).min(last));
         let sum = places.fold([0.0; 2], |sum, place| add(sum, dense[place]));

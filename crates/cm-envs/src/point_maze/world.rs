@@ -12,9 +12,10 @@ use crate::{Env, Error};
 
 /// The 2-D world of the paper's Figures 2 and 3.
 ///
-/// A step with action `a` picks, of the places that the state leads to, the one nearest to `state + a` (`a` normalised); noise is added to it, the move is
-/// given the length `step_speed`, and the next state is the neighbour of the state nearest to where that ends. What is observed is the state with noise;
-/// only the first observation of an episode is exact.
+/// A step with action `a` picks, of the places that the state leads to, the one nearest to
+/// `state + a` (`a` normalised); noise is added to it, the move is given the length `step_speed`,
+/// and the next state is the neighbour of the state nearest to where that ends. What is observed is
+/// the state with noise; only the first observation of an episode is exact.
 ///
 /// ```
 /// use cm_envs::point_maze::{PointMaze, PointMazeSettings};
@@ -126,7 +127,8 @@ impl PointMaze {
         self.successors.of(state)
     }
 
-    /// The states around `state`, among which a step from it ends. Panics if there is no such state, as indexing does.
+    /// The states around `state`, among which a step from it ends. Panics if there is no such
+    /// state, as indexing does.
     pub fn neighbours(&self, state: usize) -> &[u32] {
         self.neighbours.of(state)
     }
@@ -236,7 +238,8 @@ impl Env for PointMaze {
 
 /// A list of states for every state, with their places beside them, coordinate by coordinate.
 ///
-/// Lists are padded with their first entry to whole blocks, so that the nearest place is found without a remainder to look after.
+/// Lists are padded with their first entry to whole blocks, so that the nearest place is found
+/// without a remainder to look after.
 #[derive(Clone, Debug)]
 struct Lists {
     /// Where each list begins, in blocks, and where the last one ends.
@@ -272,7 +275,8 @@ impl Lists {
         &self.states[self.starts[state] as usize * BLOCK..][..self.lengths[state] as usize]
     }
 
-    /// The place in a state's list that is nearest to `aim`, and its state; the first of equally near ones.
+    /// The place in a state's list that is nearest to `aim`, and its state; the first of equally
+    /// near ones.
     fn nearest(&self, state: usize, aim: [f32; 2]) -> (u32, [f32; 2]) {
         let blocks = self.starts[state] as usize..self.starts[state + 1] as usize;
         let range = blocks.start * BLOCK..blocks.end * BLOCK;

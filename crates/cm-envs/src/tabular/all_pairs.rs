@@ -8,8 +8,8 @@ use super::reach::Predecessors;
 use super::solver::GoalProblem;
 use crate::Error;
 
-/// One factorisation serves all goals of a chain; beyond this number of states per successor it costs more
-/// than one iteration per goal (measured, `cargo bench --bench tabular`).
+/// One factorisation serves all goals of a chain; beyond this number of states per successor it
+/// costs more than one iteration per goal (measured, `cargo bench --bench tabular`).
 const STATES_PER_SUCCESSOR: usize = 1000;
 
 /// An occupancy below this may have lost precision to underflow on the way.

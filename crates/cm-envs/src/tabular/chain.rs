@@ -74,13 +74,14 @@ impl MarkovChain {
 
     /// The discounted occupancy `p(g | s)` of all pairs (Eq. 2), which counts time 0.
     ///
-    /// Every entry is right to about `1e-16 / (1 - discount)` of itself; entries below 1e-308 are zero.
-    /// Time grows with the cube of the number of states.
+    /// Every entry is right to about `1e-16 / (1 - discount)` of itself; entries below 1e-308 are
+    /// zero. Time grows with the cube of the number of states.
     pub fn occupancy(&self, discount: Discount) -> AllPairs {
         occupancy::all_pairs(&self.transitions, discount)
     }
 
-    /// The discounted occupancy `p(goal | s)` for every start `s`, in time that grows with the number of transitions.
+    /// The discounted occupancy `p(goal | s)` for every start `s`, in time that grows with the
+    /// number of transitions.
     pub fn occupancy_of(&self, goal: usize, discount: Discount) -> Result<Vec<f64>, Error> {
         let values = self.hitting_values(goal, discount)?;
         // p(g | g) = (1 - gamma) + gamma sum_s' p(s' | g) p(g | s'), and p(g | s') = E[gamma^H] p(g | g).
@@ -99,7 +100,8 @@ impl MarkovChain {
         Ok(self.hitting_values(goal, discount)?.into_iter().map(Wide::to_f64).collect())
     }
 
-    /// The successor distance (Eq. 5) from every state to `goal`: infinite where it cannot be reached.
+    /// The successor distance (Eq. 5) from every state to `goal`: infinite where it cannot be
+    /// reached.
     pub fn successor_distances_to(
         &self,
         goal: usize,
@@ -113,8 +115,9 @@ impl MarkovChain {
         all_pairs::of_chain(self.problem(discount))
     }
 
-    /// The fewest transitions of positive probability from every state to `goal`, whatever their probability: what
-    /// a quasimetric converges to that is pushed apart under `d(s, s') <= 1`. `None` where there is no path.
+    /// The fewest transitions of positive probability from every state to `goal`, whatever their
+    /// probability: what a quasimetric converges to that is pushed apart under `d(s, s') <= 1`.
+    /// `None` where there is no path.
     pub fn hops_to(&self, goal: usize) -> Result<Vec<Option<u32>>, Error> {
         check_index(|| "goal".into(), goal, self.states())?;
         Ok(Predecessors::new(&self.transitions, 1).reaching(goal).hops)

@@ -1,7 +1,7 @@
 //! Processes as files.
 //!
-//! A chain and a controlled process are TOML files that list their rows; [`load`] and [`save`] move them, and grids,
-//! between memory and disk.
+//! A chain and a controlled process are TOML files that list their rows; [`load`] and [`save`] move
+//! them, and grids, between memory and disk.
 
 use std::path::Path;
 
@@ -13,7 +13,8 @@ use super::process::ControlledProcess;
 use crate::Error;
 use crate::error::check_index;
 
-/// Reads a [`MarkovChain`], a [`ControlledProcess`] or a [`Grid`](super::Grid) from a TOML file. Unknown keys are refused.
+/// Reads a [`MarkovChain`], a [`ControlledProcess`] or a [`Grid`](super::Grid) from a TOML file.
+/// Unknown keys are refused.
 ///
 /// ```no_run
 /// use cm_envs::tabular::{MarkovChain, load};

@@ -63,13 +63,15 @@ impl GoalReaching {
         self.goal
     }
 
-    /// The successor distance from every state (Eq. 4): 0 at the goal only, infinite where it cannot be reached.
+    /// The successor distance from every state (Eq. 4): 0 at the goal only, infinite where it
+    /// cannot be reached.
     pub fn distances(&self) -> &[f64] {
         &self.distances
     }
 
-    /// `d(s, a, g)`: the successor distance when `action` is taken first in `state` (Eq. 6). It does not depend on
-    /// the goal's action (`thm:sa_indep`). At the goal it is the distance of coming back.
+    /// `d(s, a, g)`: the successor distance when `action` is taken first in `state` (Eq. 6). It
+    /// does not depend on the goal's action (`thm:sa_indep`). At the goal it is the distance of
+    /// coming back.
     ///
     /// # Panics
     /// If `state` or `action` does not exist.
@@ -81,8 +83,8 @@ impl GoalReaching {
     /// `d((s, a), (g, a'))` on states and actions (Eq. 6): 0 for the same pair, else
     /// [`action_distance`](Self::action_distance).
     ///
-    /// The best policy takes `a'` on every visit to the goal, so the pair is reached when the goal is, or from
-    /// `(g, a)` with another `a` when the goal is reached again.
+    /// The best policy takes `a'` on every visit to the goal, so the pair is reached when the goal
+    /// is, or from `(g, a)` with another `a` when the goal is reached again.
     ///
     /// # Panics
     /// If `state` or an action does not exist.
@@ -103,13 +105,14 @@ impl GoalReaching {
         &self.greedy_actions
     }
 
-    /// The optimal goal-reaching policy: it attains the distances and, at the goal, the return of Eq. 1.
+    /// The optimal goal-reaching policy: it attains the distances and, at the goal, the return of
+    /// Eq. 1.
     pub fn policy(&self) -> Result<Policy, Error> {
         Policy::deterministic(self.actions, &self.greedy_actions)
     }
 
-    /// The states from `start` to the goal when every step takes the best action and has its best outcome. `None` where
-    /// the goal cannot be reached.
+    /// The states from `start` to the goal when every step takes the best action and has its best
+    /// outcome. `None` where the goal cannot be reached.
     ///
     /// Every step shortens the distance by log(1/gamma) or more, so the path ends.
     pub fn greedy_path(
@@ -142,8 +145,9 @@ impl GoalReaching {
     }
 }
 
-/// The part of `E[gamma^H]` by which actions may differ and be called equally good: above the error of the values, so that
-/// symmetric choices are made alike everywhere, and well below what one step is worth, so that none leads in a circle.
+/// The part of `E[gamma^H]` by which actions may differ and be called equally good: above the error
+/// of the values, so that symmetric choices are made alike everywhere, and well below what one step
+/// is worth, so that none leads in a circle.
 fn equally_good(discount: Discount) -> f64 {
     (0.01 * (1.0 - discount.value())).min(1e-10)
 }

@@ -1,10 +1,11 @@
-//! A stabilised bi-conjugate gradient solver (van der Vorst's BiCGSTAB) for the large sparse systems that policy iteration
-//! leads to.
+//! A stabilised bi-conjugate gradient solver (van der Vorst's BiCGSTAB) for the large sparse
+//! systems that policy iteration leads to.
 
 use super::preconditioner::Factors;
 use super::sparse::SplitRows;
 
-/// The linear system `x = C x + b` of a non-negative matrix `C` without diagonal, whose rows sum to 1 at most.
+/// The linear system `x = C x + b` of a non-negative matrix `C` without diagonal, whose rows sum to
+/// 1 at most.
 #[derive(Default)]
 pub(crate) struct LinearSystem {
     matrix: SplitRows,
@@ -12,8 +13,8 @@ pub(crate) struct LinearSystem {
     constants: Vec<f64>,
 }
 
-/// How exact a solution must be: the preconditioned residual, an estimate of the error, falls to `relative` of what
-/// it is at first and to `absolute`.
+/// How exact a solution must be: the preconditioned residual, an estimate of the error, falls to
+/// `relative` of what it is at first and to `absolute`.
 #[derive(Clone, Copy)]
 pub(crate) struct Accuracy {
     pub(crate) relative: f64,
@@ -36,8 +37,9 @@ impl LinearSystem {
 
     /// Starts from zero. `None` when the iteration breaks down or takes too long.
     ///
-    /// A few iterations with the cheap preconditioner show whether the graph mixes fast, as random graphs do,
-    /// or slowly, as grids do. `slow_mixing` says what the last system of the same kind was, and is updated.
+    /// A few iterations with the cheap preconditioner show whether the graph mixes fast, as random
+    /// graphs do, or slowly, as grids do. `slow_mixing` says what the last system of the same kind
+    /// was, and is updated.
     pub(crate) fn solve(&self, accuracy: Accuracy, slow_mixing: &mut bool) -> Option<Vec<f64>> {
         if !*slow_mixing {
             let factors = Factors::gauss_seidel(&self.matrix);
@@ -123,7 +125,8 @@ fn largest(vector: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
-    /// A walk on a ring of 200 with unequal weights, leaving it with probability 1/100 at each step.
+    /// A walk on a ring of 200 with unequal weights, leaving it with probability 1/100 at each
+    /// step.
     fn ring() -> LinearSystem {
         let mut system = LinearSystem::default();
         for row in 0..200_u32 {
@@ -135,7 +138,8 @@ mod tests {
         system
     }
 
-    /// Both preconditioners lead to the solution: what is left of the equation is as small as was asked for.
+    /// Both preconditioners lead to the solution: what is left of the equation is as small as was
+    /// asked for.
     #[test]
     fn solutions_satisfy_the_equation() {
         let system = ring();

@@ -11,14 +11,16 @@
 //! | Lemma `thm:sa_indep`, `d(s, a, g)` | [`GoalReaching::action_distance`] |
 //! | Lemma `thm:hitting_time`, `E[gamma^H]` | [`MarkovChain::hitting_transforms_to`] |
 //!
-//! Distances are in nats; divided by [`Discount::step_length`] they are in certain steps. In a deterministic process that can
-//! stay where it is they are the hitting times, in the unit log(1/gamma).
+//! Distances are in nats; divided by [`Discount::step_length`] they are in certain steps. In a
+//! deterministic process that can stay where it is they are the hitting times, in the unit
+//! log(1/gamma).
 //!
 //! # Cost
 //!
-//! A single goal takes time that grows a little faster than the number of transitions (policy iteration, each round a
-//! sparse linear system). All pairs of a chain are one dense factorisation, the cube of the number of states, or, where there are
-//! more than a thousand states for each successor, one goal after another like all pairs of a controlled process: a little more than the
+//! A single goal takes time that grows a little faster than the number of transitions (policy
+//! iteration, each round a sparse linear system). All pairs of a chain are one dense factorisation,
+//! the cube of the number of states, or, where there are more than a thousand states for each
+//! successor, one goal after another like all pairs of a controlled process: a little more than the
 //! square. Goals run in parallel.
 
 mod all_pairs;

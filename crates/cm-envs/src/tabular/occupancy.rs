@@ -1,9 +1,10 @@
 //! Discounted occupancy of all pairs: `p(g | s) = (1 - gamma) [(I - gamma P)^-1]_{s g}` (Eq. 2).
 //!
-//! What is factored is the transpose of `I - gamma P`. Its columns are strictly diagonally dominant, so partial pivoting
-//! never exchanges rows, and off the diagonal every step of the elimination and of the solves
-//! adds numbers of one sign. No entry of the result is a difference of larger ones: however small,
-//! each is right to about `1e-16 / (1 - gamma)` of itself, and impossible pairs give exact zeros.
+//! What is factored is the transpose of `I - gamma P`. Its columns are strictly diagonally
+//! dominant, so partial pivoting never exchanges rows, and off the diagonal every step of the
+//! elimination and of the solves adds numbers of one sign. No entry of the result is a difference
+//! of larger ones: however small, each is right to about `1e-16 / (1 - gamma)` of itself, and
+//! impossible pairs give exact zeros.
 
 use faer::Mat;
 use faer::linalg::solvers::SolveCore;

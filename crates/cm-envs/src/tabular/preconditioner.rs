@@ -1,11 +1,13 @@
-//! Approximate triangular factors of `I - C` for a non-negative matrix `C` whose rows sum to 1 at most.
+//! Approximate triangular factors of `I - C` for a non-negative matrix `C` whose rows sum to 1 at
+//! most.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::sparse::{SplitRows, product};
 
-/// `I - C`, about `L U`: `L` with unit diagonal. Stored are `-L` before the diagonal and `-U` after it.
+/// `I - C`, about `L U`: `L` with unit diagonal. Stored are `-L` before the diagonal and `-U` after
+/// it.
 pub(crate) struct Factors {
     rows: SplitRows,
     diagonal: Vec<f64>,
@@ -16,14 +18,16 @@ const FILL: usize = 16;
 const MOST_ENTRIES: usize = 64;
 /// Smaller entries are dropped.
 const SMALLEST_ENTRY: f64 = 1e-3;
-/// The part of what is dropped that goes to the diagonal. All of it would make the factors exact on constant vectors, which is how
-/// corrections travel far from the goal; a little less keeps the diagonal away from zero. (Measured on grids, rings and
-/// random graphs together with the three above.)
+/// The part of what is dropped that goes to the diagonal. All of it would make the factors exact on
+/// constant vectors, which is how corrections travel far from the goal; a little less keeps the
+/// diagonal away from zero. (Measured on grids, rings and random graphs together with the three
+/// above.)
 const RELAXATION: f64 = 0.9;
 const SMALLEST_PIVOT: f64 = 0.01;
 
 impl Factors {
-    /// A Gauss-Seidel sweep: `L` is the part of `I - C` up to the diagonal. Enough for graphs that mix fast.
+    /// A Gauss-Seidel sweep: `L` is the part of `I - C` up to the diagonal. Enough for graphs that
+    /// mix fast.
     pub(crate) fn gauss_seidel(matrix: &SplitRows) -> Self {
         let mut rows = SplitRows::default();
         for row in 0..matrix.len() {
@@ -32,7 +36,8 @@ impl Factors {
         Self { rows, diagonal: vec![1.0; matrix.len()] }
     }
 
-    /// Incomplete elimination with a threshold and a limited number of entries per row (Saad's ILUT), relaxed.
+    /// Incomplete elimination with a threshold and a limited number of entries per row (Saad's
+    /// ILUT), relaxed.
     pub(crate) fn incomplete(matrix: &SplitRows) -> Self {
         let mut factors = Self { rows: SplitRows::default(), diagonal: Vec::new() };
         let mut work = Work::new(matrix.len());
@@ -82,8 +87,8 @@ impl Factors {
     }
 }
 
-/// Cuts `entries` to the largest, as many as `own` and the fill allowed, and returns those cut off. Those kept
-/// are in increasing order of their columns.
+/// Cuts `entries` to the largest, as many as `own` and the fill allowed, and returns those cut off.
+/// Those kept are in increasing order of their columns.
 fn keep_largest(entries: &mut Vec<(u32, f64)>, own: usize) -> Vec<(u32, f64)> {
     entries.sort_unstable_by(|left, right| right.1.total_cmp(&left.1).then(left.0.cmp(&right.0)));
     let most = (own + FILL).min(MOST_ENTRIES);

@@ -42,7 +42,8 @@ pub struct ControlledProcess {
 }
 
 impl ControlledProcess {
-    /// A process in which `action` in `state` leads to the states of `row(state, action)` with their probabilities.
+    /// A process in which `action` in `state` leads to the states of `row(state, action)` with
+    /// their probabilities.
     pub fn from_fn<Row>(
         states: usize,
         actions: usize,
@@ -88,7 +89,8 @@ impl ControlledProcess {
     /// The successors of `action` in `state` with their probabilities, all positive.
     ///
     /// # Panics
-    /// If `state` is not below [`states`](Self::states) or `action` not below [`actions`](Self::actions).
+    /// If `state` is not below [`states`](Self::states) or `action` not below
+    /// [`actions`](Self::actions).
     pub fn successors(
         &self,
         state: usize,
@@ -98,8 +100,8 @@ impl ControlledProcess {
         self.transitions.row(state * self.actions + action)
     }
 
-    /// The chain over states when `policy` acts, `p(s' | s) = sum_a pi(a | s) p(s' | s, a)` (Eq. 2). Its occupancy and distances
-    /// are those of the policy.
+    /// The chain over states when `policy` acts, `p(s' | s) = sum_a pi(a | s) p(s' | s, a)` (Eq.
+    /// 2). Its occupancy and distances are those of the policy.
     pub fn under(&self, policy: &Policy) -> Result<MarkovChain, Error> {
         self.check_policy(policy)?;
         MarkovChain::from_fn(self.states(), |state| {
@@ -109,8 +111,8 @@ impl ControlledProcess {
         })
     }
 
-    /// The chain over pairs `state * actions + action` when `policy` acts after the first action. Its
-    /// occupancy is that of Eq. 3.
+    /// The chain over pairs `state * actions + action` when `policy` acts after the first action.
+    /// Its occupancy is that of Eq. 3.
     pub fn with_actions_under(&self, policy: &Policy) -> Result<MarkovChain, Error> {
         self.check_policy(policy)?;
         MarkovChain::from_fn(self.transitions.rows(), |pair| {
@@ -122,8 +124,8 @@ impl ControlledProcess {
         })
     }
 
-    /// The discounted occupancy `p(g, a' | s, a)` of a policy (Eq. 3) for all pairs of pairs, numbered
-    /// `state * actions + action`. One factorisation over states, not over pairs.
+    /// The discounted occupancy `p(g, a' | s, a)` of a policy (Eq. 3) for all pairs of pairs,
+    /// numbered `state * actions + action`. One factorisation over states, not over pairs.
     pub fn occupancy_with_actions(
         &self,
         policy: &Policy,
@@ -146,8 +148,8 @@ impl ControlledProcess {
         Ok(AllPairs::new(pairs, values))
     }
 
-    /// The best that can be done towards `goal`: the controlled successor distance (Eq. 4) from everywhere,
-    /// with and without a first action, and the policy that attains it.
+    /// The best that can be done towards `goal`: the controlled successor distance (Eq. 4) from
+    /// everywhere, with and without a first action, and the policy that attains it.
     pub fn reach(&self, goal: usize, discount: Discount) -> Result<GoalReaching, Error> {
         check_index(|| "goal".into(), goal, self.states())?;
         let reaching = Predecessors::new(&self.transitions, self.actions).reaching(goal);
@@ -175,8 +177,9 @@ impl ControlledProcess {
         (0..self.states()).into_par_iter().map(to_goal).collect()
     }
 
-    /// The fewest transitions of positive probability from every state to `goal` under any actions: what
-    /// a quasimetric converges to that is pushed apart under `d(s, s') <= 1`. `None` where there is no path.
+    /// The fewest transitions of positive probability from every state to `goal` under any actions:
+    /// what a quasimetric converges to that is pushed apart under `d(s, s') <= 1`. `None` where
+    /// there is no path.
     pub fn hops_to(&self, goal: usize) -> Result<Vec<Option<u32>>, Error> {
         check_index(|| "goal".into(), goal, self.states())?;
         Ok(Predecessors::new(&self.transitions, self.actions).reaching(goal).hops)

@@ -1,4 +1,5 @@
-//! Trajectories of a process under a policy, so that learning code can be trained on what is known exactly.
+//! Trajectories of a process under a policy, so that learning code can be trained on what is known
+//! exactly.
 
 use cm_random::{Philox, Stream, below_u64, unit_f64};
 use rand_core::Rng;
@@ -47,7 +48,8 @@ pub struct Trajectory {
 }
 
 impl Sampling {
-    /// Draws the trajectories of `process` when `policy` acts. Trajectory `i` does not depend on how many there are.
+    /// Draws the trajectories of `process` when `policy` acts. Trajectory `i` does not depend on
+    /// how many there are.
     ///
     /// ```
     /// use cm_envs::tabular::{ControlledProcess, Policy, Sampling, Start};

@@ -1,17 +1,20 @@
-//! The largest `E[gamma^H]` of one goal over all policies, whose negative logarithm is the controlled successor distance.
+//! The largest `E[gamma^H]` of one goal over all policies, whose negative logarithm is the
+//! controlled successor distance.
 //!
-//! By the hitting-time lemma (`thm:hitting_time`) the ratio in the successor distance (Eq. 4) is `E[gamma^H]`. Its maximum
-//! over policies is the solution of
+//! By the hitting-time lemma (`thm:hitting_time`) the ratio in the successor distance (Eq. 4) is
+//! `E[gamma^H]`. Its maximum over policies is the solution of
 //!
 //! ```text
 //! U(g) = 1,   U(s) = max_a gamma sum_s' p(s' | s, a) U(s')   for s != g.
 //! ```
 //!
-//! With `d = -log U` the right-hand side is `log(1/gamma) + min_a min_q [sum_s' q(s') d(s') + KL(q || p(. | s, a))]` over
-//! distributions `q`: a shortest path whose choices are `a` and `q`. Newton's method on it is Howard's policy
-//! iteration, monotone from any start and quadratic at the end. The best `q` is the posterior of the next state given
-//! that the goal is reached in time, `q(s') = p(s' | s, a) U(s') / sum p U`, and a round solves
-//! `(I - q) delta = residual`, whose coefficients are ordinary numbers however far the goal is.
+//! With `d = -log U` the right-hand side is
+//! `log(1/gamma) + min_a min_q [sum_s' q(s') d(s') + KL(q || p(. | s, a))]` over distributions `q`:
+//! a shortest path whose choices are `a` and `q`. Newton's method on it is Howard's policy
+//! iteration, monotone from any start and quadratic at the end. The best `q` is the posterior of
+//! the next state given that the goal is reached in time, `q(s') = p(s' | s, a) U(s') / sum p U`,
+//! and a round solves `(I - q) delta = residual`, whose coefficients are ordinary numbers however
+//! far the goal is.
 //!
 //! A residual of at most `epsilon` bounds the error of `d` by `epsilon` times the mean hitting time
 //! under `q`, which is at most `d / log(1/gamma)` because relative entropies are not negative.
@@ -120,8 +123,8 @@ impl GoalProblem<'_> {
         sum.value() * Wide::new(discount / waiting)
     }
 
-    /// The equation of Newton's step in `log U`, over the states of `reaching.order` but the goal, and
-    /// the largest residual.
+    /// The equation of Newton's step in `log U`, over the states of `reaching.order` but the goal,
+    /// and the largest residual.
     fn newton_step(&self, reaching: &Reaching, values: &[Wide]) -> (LinearSystem, f64) {
         let mut position = vec![u32::MAX; values.len()];
         for (index, &state) in reaching.order[1..].iter().enumerate() {

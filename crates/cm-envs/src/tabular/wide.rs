@@ -1,8 +1,9 @@
 //! Positive numbers with the precision of `f64` and an exponent that cannot underflow.
 //!
-//! The transform `E[gamma^H]` of a far goal is smaller than any `f64` (gamma = 0.9 over 10,000 steps is
-//! about 10^-458) while its logarithm, the distance, is an ordinary number. Sums and products of
-//! non-negative numbers lose no relative precision, so this is all that exact distances need.
+//! The transform `E[gamma^H]` of a far goal is smaller than any `f64` (gamma = 0.9 over 10,000
+//! steps is about 10^-458) while its logarithm, the distance, is an ordinary number. Sums and
+//! products of non-negative numbers lose no relative precision, so this is all that exact distances
+//! need.
 
 use std::ops::{AddAssign, Mul};
 

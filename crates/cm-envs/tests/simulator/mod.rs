@@ -5,7 +5,8 @@ use std::io::Write;
 use cm_envs::Error;
 use cm_envs::mujoco::Mujoco;
 
-/// MuJoCo, or `None` where it is not installed, which is said on the terminal. With `CM_REQUIRE_MUJOCO` set its absence is a failure.
+/// MuJoCo, or `None` where it is not installed, which is said on the terminal. With
+/// `CM_REQUIRE_MUJOCO` set its absence is a failure.
 #[track_caller]
 pub(crate) fn mujoco() -> Option<Mujoco> {
     match Mujoco::find() {

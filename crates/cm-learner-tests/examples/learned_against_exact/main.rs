@@ -1,5 +1,6 @@
-//! Trains CMD-1, CMD-2 and contrastive RL on trajectories of processes whose successor distance is known exactly, prints how close they
-//! come, draws learned against exact distances, and fails if CMD is not as close as it should be.
+//! Trains CMD-1, CMD-2 and contrastive RL on trajectories of processes whose successor distance is
+//! known exactly, prints how close they come, draws learned against exact distances, and fails if
+//! CMD is not as close as it should be.
 //!
 //! ```sh
 //! cargo run --release -p cm-learner-tests --example learned_against_exact -- --out figures

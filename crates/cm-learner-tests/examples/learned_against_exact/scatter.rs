@@ -8,7 +8,8 @@ use cm_learner_tests::study::{Method, Outcome};
 const SIDE: f64 = 240.0;
 const SPACE: f64 = 56.0;
 
-/// The picture. Areas of points grow with how often a pair is drawn; the line is where learned and exact distances are equal.
+/// The picture. Areas of points grow with how often a pair is drawn; the line is where learned and
+/// exact distances are equal.
 pub(crate) fn svg(rows: &[(&str, Vec<Outcome>)]) -> String {
     let cell = SIDE + SPACE;
     let width = SPACE + Method::ALL.len() as f64 * cell;

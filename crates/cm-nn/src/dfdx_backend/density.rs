@@ -65,7 +65,8 @@ impl Term {
         }
     }
 
-    /// The mass beyond the bound on the side of `sign`, spread over the width between the bound and 1.
+    /// The mass beyond the bound on the side of `sign`, spread over the width between the bound and
+    /// 1.
     fn tail(mean: f64, scale: f64, sign: f64, bound: f64) -> Self {
         let x = (sign * mean - artanh(bound)) / scale;
         let (log_mass, slope) = log_normal_cdf(x);

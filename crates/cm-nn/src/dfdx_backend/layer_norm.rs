@@ -72,7 +72,8 @@ vectorised! {
 }
 
 vectorised! {
-    /// With `g = gain dy` and `h` the normalised row: `dx = (g - mean(g) - h mean(g h)) / deviation`, in place.
+    /// With `g = gain dy` and `h` the normalised row:
+    /// `dx = (g - mean(g) - h mean(g h)) / deviation`, in place.
     fn input_gradient(dy: &mut [f32], normal: &[f32], gain: &[f32], deviations: &[f32]) {
         let columns = gain.len();
         let rows = dy.chunks_exact_mut(columns).zip(normal.chunks_exact(columns));

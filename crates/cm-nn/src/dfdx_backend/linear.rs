@@ -49,8 +49,8 @@ pub(super) fn linear(
     })
 }
 
-/// Adds the bias to `z` and applies the activation; returns the result, and what the gradient will need beside it if it is tracked: of SiLU
-/// the sigmoid, of GELU the input.
+/// Adds the bias to `z` and applies the activation; returns the result, and what the gradient will
+/// need beside it if it is tracked: of SiLU the sigmoid, of GELU the input.
 fn finish(
     backend: &DfdxBackend,
     mut z: Vec<f32>,
@@ -142,7 +142,8 @@ vectorised! {
 
 /// Sums the rows of `x` into `sums`, overwriting it if `first`.
 pub(super) fn column_sums(x: &[f32], sums: &mut [f32], first: bool) {
-    /// Each task does some columns of all rows, so that the order of additions is always that of the rows.
+    /// Each task does some columns of all rows, so that the order of additions is always that of
+    /// the rows.
     const COLUMNS: usize = 128;
     let columns = sums.len();
     if first {

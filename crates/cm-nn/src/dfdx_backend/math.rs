@@ -1,4 +1,5 @@
-//! Elementary functions without branches or calls, so that loops over them become vector instructions.
+//! Elementary functions without branches or calls, so that loops over them become vector
+//! instructions.
 
 use std::f32::consts::LOG2_E;
 
@@ -18,8 +19,9 @@ pub(super) fn exp(x: f32) -> f32 {
     let tail =
         1.0 / 6.0 + r * (1.0 / 24.0 + r * (1.0 / 120.0 + r * (1.0 / 720.0 + r * (1.0 / 5040.0))));
     let p = 1.0 + (r + r * r * (0.5 + r * tail));
-    // 2^n in two factors, since n may lie outside the exponents of normal numbers. A cast of n would be checked, number by number; the
-    // whole number is also what the shifted one's lowest bits have more than ROUND's (anything for a NaN, but p is NaN then).
+    // 2^n in two factors, since n may lie outside the exponents of normal numbers. A cast of n
+    // would be checked, number by number; the whole number is also what the shifted one's lowest
+    // bits have more than ROUND's (anything for a NaN, but p is NaN then).
     let n = shifted.to_bits().wrapping_sub(ROUND.to_bits()) as i32;
     let half = n >> 1;
     p * power_of_two(half) * power_of_two(n - half)
@@ -27,16 +29,19 @@ pub(super) fn exp(x: f32) -> f32 {
 
 /// `x`, or 0 if it is closer to 0 than 1e-30.
 ///
-/// Gradients that pass through saturated units shrink through the subnormal numbers on their way to 0, and processors work on those many times
-/// more slowly than on others: without this, late in contrastive learning, they take half of the time.
+/// Gradients that pass through saturated units shrink through the subnormal numbers on their way to
+/// 0, and processors work on those many times more slowly than on others: without this, late in
+/// contrastive learning, they take half of the time.
 #[inline(always)]
 pub(super) fn without_tiny(x: f32) -> f32 {
     if x.abs() < 1e-30 { 0.0 } else { x }
 }
 
-/// `exp(x)` of a softmax or of a sum of exponentials whose largest is 1: 0 below -40, where it is less than 1e-17 and no `f32` sum of such terms can tell.
+/// `exp(x)` of a softmax or of a sum of exponentials whose largest is 1: 0 below -40, where it is
+/// less than 1e-17 and no `f32` sum of such terms can tell.
 ///
-/// Logits that far apart are common late in contrastive learning; their exponentials, too, would lead to subnormal numbers.
+/// Logits that far apart are common late in contrastive learning; their exponentials, too, would
+/// lead to subnormal numbers.
 #[inline(always)]
 pub(super) fn softmax_exp(x: f32) -> f32 {
     if x < -40.0 { 0.0 } else { exp(x) }
@@ -62,7 +67,8 @@ pub(super) fn sigmoid(x: f32) -> f32 {
     1.0 / (1.0 + exp(-x))
 }
 
-/// What SiLU multiplies its input by: the sigmoid, or 0 below -60, where the product is closer to 0 than 1e-24.
+/// What SiLU multiplies its input by: the sigmoid, or 0 below -60, where the product is closer to 0
+/// than 1e-24.
 #[inline(always)]
 pub(super) fn silu_gate(x: f32) -> f32 {
     if x < -60.0 { 0.0 } else { sigmoid(x) }

@@ -1,7 +1,8 @@
 //! Buffers that are used again.
 //!
-//! Every step allocates the same sizes. Handing freed buffers to the next operation that asks for that size avoids both clearing memory that
-//! is about to be overwritten and faulting in fresh pages.
+//! Every step allocates the same sizes. Handing freed buffers to the next operation that asks for
+//! that size avoids both clearing memory that is about to be overwritten and faulting in fresh
+//! pages.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -10,7 +11,8 @@ use std::rc::Rc;
 
 /// Shorter buffers go back to the allocator, which is fast for them.
 const SHORTEST_KEPT: usize = 1024;
-/// When more numbers than these are kept, all go back to the allocator: most are then of lengths no longer in use.
+/// When more numbers than these are kept, all go back to the allocator: most are then of lengths no
+/// longer in use.
 const MOST_KEPT: usize = 1 << 26;
 
 /// Free buffers by length.

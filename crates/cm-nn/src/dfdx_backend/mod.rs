@@ -32,7 +32,8 @@ use crate::{
     Pairing, Reduce, Result, Shape, Values, Zip,
 };
 
-/// The CPU backend. Cloning shares it; it stays on one thread and uses the threads of rayon's current pool for large matrices.
+/// The CPU backend. Cloning shares it; it stays on one thread and uses the threads of rayon's
+/// current pool for large matrices.
 ///
 /// ```
 /// use cm_nn::{DfdxBackend, Var};

@@ -9,10 +9,11 @@ const SHORTEST_SPLIT: usize = 1 << 15;
 /// Elements that one task does.
 pub(super) const CHUNK: usize = 1 << 13;
 
-/// Defines a function whose body is compiled once for each level of vector instructions; calls go to the widest that the machine has.
+/// Defines a function whose body is compiled once for each level of vector instructions; calls go
+/// to the widest that the machine has.
 ///
-/// The loops in the body must not hide behind a call: closures are passed as parameters of a generic type with a bound and called
-/// directly, and functions are `#[inline(always)]`.
+/// The loops in the body must not hide behind a call: closures are passed as parameters of a
+/// generic type with a bound and called directly, and functions are `#[inline(always)]`.
 macro_rules! vectorised {
     (
         $(#[$attribute:meta])*
@@ -40,8 +41,8 @@ macro_rules! vectorised {
 }
 pub(super) use vectorised;
 
-/// `f(start, chunk)` for consecutive chunks of `out` of `size` elements (the last may be shorter), on several threads if there are many
-/// elements of `work` to do.
+/// `f(start, chunk)` for consecutive chunks of `out` of `size` elements (the last may be shorter),
+/// on several threads if there are many elements of `work` to do.
 pub(super) fn tasks(
     out: &mut [f32],
     size: usize,

@@ -1,4 +1,5 @@
-//! Matrix products by the `gemm` crate, whose newer versions use AVX-512 where dfdx 0.13's own do not.
+//! Matrix products by the `gemm` crate, whose newer versions use AVX-512 where dfdx 0.13's own do
+//! not.
 
 /// A row-major matrix, or its transpose.
 #[derive(Clone, Copy)]
@@ -39,8 +40,9 @@ pub(super) fn product(a: Factor<'_>, b: Factor<'_>, out: &mut [f32], first: bool
     assert_eq!(out.len(), a.rows * b.columns, "size of the result");
     assert_eq!(a.values.len(), a.rows * a.columns, "size of the left factor");
     assert_eq!(b.values.len(), b.rows * b.columns, "size of the right factor");
-    // SAFETY: with the sizes just checked, every address that `gemm` computes from these strides lies inside `a`, `b` and `out`, and `out` is
-    // borrowed mutably, so it overlaps neither factor. `gemm` does not read `out` if told so.
+    // SAFETY: with the sizes just checked, every address that `gemm` computes from these strides
+    // lies inside `a`, `b` and `out`, and `out` is borrowed mutably, so it overlaps neither factor.
+    // `gemm` does not read `out` if told so.
     unsafe {
         gemm::gemm(
             a.rows,

@@ -90,7 +90,8 @@ pub(super) fn row_sums(x: &[f32], columns: usize) -> Vec<f32> {
     sums
 }
 
-/// Sums in a fixed order that suits vector registers: partial sums of at most 4096 numbers in `f32`, their total in `f64`.
+/// Sums in a fixed order that suits vector registers: partial sums of at most 4096 numbers in
+/// `f32`, their total in `f64`.
 #[inline(always)]
 pub(super) fn sum(x: &[f32]) -> f32 {
     sum_of(x, |x| x)

@@ -1,8 +1,10 @@
 //! dfdx's tape under matrices of our own.
 //!
-//! dfdx 0.13 keeps a tensor's buffer private, and what its public interface gives out are copies. The values therefore live beside it, and
-//! an empty dfdx tensor stands for each tracked matrix on dfdx's tape: it is the key of the matrix's gradient in dfdx's `Gradients`, whose
-//! buffer, empty at first, is filled by whoever contributes first. So no gradient is ever cleared, copied or allocated twice.
+//! dfdx 0.13 keeps a tensor's buffer private, and what its public interface gives out are copies.
+//! The values therefore live beside it, and an empty dfdx tensor stands for each tracked matrix on
+//! dfdx's tape: it is the key of the matrix's gradient in dfdx's `Gradients`, whose buffer, empty
+//! at first, is filled by whoever contributes first. So no gradient is ever cleared, copied or
+//! allocated twice.
 
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -57,8 +59,8 @@ impl Slots<'_> {
         Ok(())
     }
 
-    /// Lets `write` put its contribution to the gradient (of `length` numbers) of the matrix at `place` in place: `write(buffer, first)`
-    /// overwrites the buffer if `first`, else adds to it.
+    /// Lets `write` put its contribution to the gradient (of `length` numbers) of the matrix at
+    /// `place` in place: `write(buffer, first)` overwrites the buffer if `first`, else adds to it.
     pub(super) fn write(
         &mut self,
         place: &Place,
@@ -74,8 +76,9 @@ impl Slots<'_> {
         Ok(())
     }
 
-    /// Takes what has arrived so far of the gradient (of `length` numbers) of the matrix at `place` out, for an operation that adds to it and
-    /// gives it back by [`add`](Self::add); zeros if nothing has, or there is no place.
+    /// Takes what has arrived so far of the gradient (of `length` numbers) of the matrix at `place`
+    /// out, for an operation that adds to it and gives it back by [`add`](Self::add); zeros if
+    /// nothing has, or there is no place.
     pub(super) fn take_or_zeros(
         &mut self,
         place: &Option<Place>,
@@ -114,8 +117,9 @@ impl DfdxBackend {
         Matrix { shape, values: self.share(values), place: None }
     }
 
-    /// The result of an operation with these inputs. `backward(slots, dy)` is called with the gradient of the result, if one arrives, and
-    /// `backward` is only made (and its captures only kept) if some input is tracked.
+    /// The result of an operation with these inputs. `backward(slots, dy)` is called with the
+    /// gradient of the result, if one arrives, and `backward` is only made (and its captures only
+    /// kept) if some input is tracked.
     pub(super) fn record<F>(
         &self,
         shape: Shape,

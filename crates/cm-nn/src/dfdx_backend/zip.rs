@@ -143,7 +143,8 @@ vectorised! {
     }
 }
 
-/// Sums a gradient of shape `from` over the directions in which an input of shape `to` was repeated.
+/// Sums a gradient of shape `from` over the directions in which an input of shape `to` was
+/// repeated.
 fn sum_to(to: Shape, from: Shape, gradient: Vec<f32>) -> Vec<f32> {
     let mut gradient = gradient;
     if to[1] != from[1] {

@@ -5,7 +5,8 @@ use crate::{Backend, Initialiser, Parameter, Parameters, Result, Var};
 /// Added to the variance under the square root.
 const EPSILON: f32 = 1e-6;
 
-/// Rows shifted and scaled to mean 0 and variance 1, then by a learned gain and bias, named `<name>/gain` and `<name>/bias`.
+/// Rows shifted and scaled to mean 0 and variance 1, then by a learned gain and bias, named
+/// `<name>/gain` and `<name>/bias`.
 pub struct LayerNorm<B: Backend> {
     gain: Parameter<B>,
     bias: Parameter<B>,

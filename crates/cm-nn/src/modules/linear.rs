@@ -2,7 +2,8 @@
 
 use crate::{Activation, Backend, Initialiser, Parameter, Parameters, Result, Var};
 
-/// `activation(x w + b)` with `w [inputs, outputs]` and `b [1, outputs]`, named `<name>/w` and `<name>/b`.
+/// `activation(x w + b)` with `w [inputs, outputs]` and `b [1, outputs]`, named `<name>/w` and
+/// `<name>/b`.
 pub struct Linear<B: Backend> {
     weight: Parameter<B>,
     bias: Parameter<B>,
@@ -10,7 +11,8 @@ pub struct Linear<B: Backend> {
 }
 
 impl<B: Backend> Linear<B> {
-    /// Adds the layer's parameters to `parameters`: the weight as `initialiser` says, the bias zero.
+    /// Adds the layer's parameters to `parameters`: the weight as `initialiser` says, the bias
+    /// zero.
     pub fn new(
         parameters: &mut Parameters<B>,
         name: &str,

@@ -8,7 +8,8 @@ use crate::{Activation, Backend, Initialiser, Parameters, Result, Var};
 
 /// Hidden part of a multi-layer perceptron.
 ///
-/// The defaults are the networks of the paper: four layers of 512, ReLU, weights uniform with variance one over the number of inputs.
+/// The defaults are the networks of the paper: four layers of 512, ReLU, weights uniform with
+/// variance one over the number of inputs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MlpSettings {
@@ -41,8 +42,9 @@ impl MlpSettings {
     }
 }
 
-/// A multi-layer perceptron: hidden layers (linear, activation, optionally layer norm), then one linear layer. The layers are named
-/// `<name>/linear_0`, `<name>/linear_1` and so on, the norms `<name>/norm_0` and so on.
+/// A multi-layer perceptron: hidden layers (linear, activation, optionally layer norm), then one
+/// linear layer. The layers are named `<name>/linear_0`, `<name>/linear_1` and so on, the norms
+/// `<name>/norm_0` and so on.
 ///
 /// ```
 /// use cm_nn::{DfdxBackend, Mlp, MlpSettings, Parameters, Var};

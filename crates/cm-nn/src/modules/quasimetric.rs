@@ -47,8 +47,9 @@ impl QuasimetricSettings {
     }
 }
 
-/// A quasimetric on the rows of matrices, whatever its parameters are: `<name>/encoder/linear_i` (or `<name>/symmetric/...` and
-/// `<name>/asymmetric/...` if separate), and `<name>/logit` if IQE's reduction is learned.
+/// A quasimetric on the rows of matrices, whatever its parameters are: `<name>/encoder/linear_i`
+/// (or `<name>/symmetric/...` and `<name>/asymmetric/...` if separate), and `<name>/logit` if IQE's
+/// reduction is learned.
 ///
 /// ```
 /// use cm_nn::{DfdxBackend, Parameters, Quasimetric, QuasimetricSettings, Var};

@@ -8,7 +8,8 @@ use crate::{
     Backend, Gradients, Initialiser, Parameter, ParameterSets, Parameters, Result, Snapshot,
 };
 
-/// Settings of [`Adam`]. The defaults are the usual ones and the learning rate of the authors' quasimetric and policy.
+/// Settings of [`Adam`]. The defaults are the usual ones and the learning rate of the authors'
+/// quasimetric and policy.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AdamSettings {
@@ -42,9 +43,11 @@ impl AdamSettings {
     }
 }
 
-/// Adam (Kingma and Ba 2015) over the parameters that a set held when this was made, with optional clipping by global norm.
+/// Adam (Kingma and Ba 2015) over the parameters that a set held when this was made, with optional
+/// clipping by global norm.
 ///
-/// Its state (both moments and the number of steps taken) lives on the backend beside the parameters; restoring a
+/// Its state (both moments and the number of steps taken) lives on the backend beside the
+/// parameters; restoring a
 /// [`snapshot`](Self::snapshot) continues exactly where it was taken.
 ///
 /// ```
@@ -85,7 +88,8 @@ impl<B: Backend> Adam<B> {
         Ok(Self { settings, parameters: parameters.clone(), first, second, counter, step })
     }
 
-    /// Moves the parameters, taking their gradients out of `gradients`; those of other parameters stay.
+    /// Moves the parameters, taking their gradients out of `gradients`; those of other parameters
+    /// stay.
     pub fn step(&self, gradients: &mut Gradients<B>) -> Result<()> {
         let gradients = gradients.take(&self.parameters)?;
         let cells = AdamCells {

@@ -26,8 +26,8 @@ pub struct Ema<B: Backend> {
 }
 
 impl<B: Backend> Ema<B> {
-    /// Copies `sources` into `targets`, which must have the same shapes in the same order (names may differ, so that
-    /// both can go into one file); `decay` is in `[0, 1]`.
+    /// Copies `sources` into `targets`, which must have the same shapes in the same order (names
+    /// may differ, so that both can go into one file); `decay` is in `[0, 1]`.
     pub fn new(targets: &Parameters<B>, sources: &Parameters<B>, decay: f32) -> Result<Self> {
         share("decay", decay)?;
         let mut remaining = targets.iter();

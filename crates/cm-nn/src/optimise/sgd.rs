@@ -28,7 +28,8 @@ impl<B: Backend> Sgd<B> {
         Ok(Self { learning_rate, parameters: parameters.clone() })
     }
 
-    /// Moves the parameters, taking their gradients out of `gradients`; those of other parameters stay.
+    /// Moves the parameters, taking their gradients out of `gradients`; those of other parameters
+    /// stay.
     pub fn step(&self, gradients: &mut Gradients<B>) -> Result<()> {
         let gradients = gradients.take(&self.parameters)?;
         let cells = self.parameters.cells();

@@ -39,7 +39,8 @@ impl<B: Backend> Parameter<B> {
         self.shape
     }
 
-    /// Its value now: something to differentiate by inside [`gradients`](crate::gradients) that want it, a constant elsewhere.
+    /// Its value now: something to differentiate by inside [`gradients`](crate::gradients) that
+    /// want it, a constant elsewhere.
     pub fn value(&self) -> Result<Var<B>> {
         Ok(Var::wrap(&self.backend, self.backend.load(&self.cell)?))
     }
@@ -74,7 +75,8 @@ impl<B: Backend> Parameter<B> {
     }
 }
 
-/// A set of named parameters on one backend: what one optimiser moves, or what one target network copies.
+/// A set of named parameters on one backend: what one optimiser moves, or what one target network
+/// copies.
 ///
 /// Modules add theirs when they are made. Names are paths such as `encoder/linear_0/w`.
 ///

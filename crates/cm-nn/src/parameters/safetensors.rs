@@ -22,7 +22,8 @@ impl Snapshot {
         safetensors::serialize(views.collect::<Result<Vec<_>>>()?, None).map_err(refused)
     }
 
-    /// Reads a safetensors file of `F32` tensors. A vector of `n` becomes `[1, n]`, a scalar `[1, 1]`; more than two dimensions are refused.
+    /// Reads a safetensors file of `F32` tensors. A vector of `n` becomes `[1, n]`, a scalar
+    /// `[1, 1]`; more than two dimensions are refused.
     pub fn from_safetensors(bytes: &[u8]) -> Result<Self> {
         let file = SafeTensors::deserialize(bytes).map_err(refused)?;
         let tensors = file.iter().map(|(name, view)| {

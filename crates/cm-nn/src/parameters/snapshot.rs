@@ -17,8 +17,8 @@ pub struct Matrix {
 
 /// Named matrices on the host, ordered by name: parameters or an optimiser's state at one moment.
 ///
-/// It goes to and from bincode as any other type that implements [`Encode`] and [`Decode`], so it can be a field of a larger
-/// checkpoint, and to and from [safetensors](Self::to_safetensors).
+/// It goes to and from bincode as any other type that implements [`Encode`] and [`Decode`], so it
+/// can be a field of a larger checkpoint, and to and from [safetensors](Self::to_safetensors).
 ///
 /// ```
 /// use cm_nn::{DfdxBackend, Initialiser, Parameters, Snapshot};

@@ -42,9 +42,10 @@ impl<B: Backend> Suite<B> {
         (self.make)(seed)
     }
 
-    /// Checks `operation` against `exact` at `inputs`: its value, and the gradient of a random weighting of its result with respect to every
-    /// element of every input, against central differences of `exact`. The gradients of all inputs together must equal those of
-    /// each alone, the other inputs being constants.
+    /// Checks `operation` against `exact` at `inputs`: its value, and the gradient of a random
+    /// weighting of its result with respect to every element of every input, against central
+    /// differences of `exact`. The gradients of all inputs together must equal those of each alone,
+    /// the other inputs being constants.
     pub fn check(
         &self,
         backend: &B,

@@ -79,7 +79,8 @@ impl Exact {
         Ok(Self { shape: var.shape(), values })
     }
 
-    /// Fails if any value differs from `expected` by more than `tolerance` times its size plus the typical size.
+    /// Fails if any value differs from `expected` by more than `tolerance` times its size plus the
+    /// typical size.
     pub fn assert_close(&self, expected: &Self, tolerance: f64, what: &str) {
         assert_eq!(self.shape, expected.shape, "{what}: shape");
         let typical = expected.rms();

@@ -161,7 +161,8 @@ fn upper_tail(x: f64) -> f64 {
     (0..=parts).map(|k| weight(k) * density(k)).sum::<f64>() * width / 3.0
 }
 
-/// The density is a density: it integrates to one over actions; and it stays finite with finite gradients for means far outside.
+/// The density is a density: it integrates to one over actions; and it stays finite with finite
+/// gradients for means far outside.
 pub fn density_at_the_bounds<B: Backend>(suite: &Suite<B>) -> Result<()> {
     let backend = suite.make(0);
     let count = 20_000;
@@ -180,7 +181,8 @@ pub fn density_at_the_bounds<B: Backend>(suite: &Suite<B>) -> Result<()> {
         mean.value()?.tanh_normal_log_density(&full(0.5)?, &full(1.0)?)
     })?;
     let slope = slopes.get(&mean).map(|slope| slope.item()).transpose()?.unwrap_or(f32::NAN);
-    // ln P(N > x) is about -x^2/2 - ln(x sqrt(2 pi)) at x = (artanh 0.999 + 30) / 0.5, and its slope in x about -(x + 1/x).
+    // ln P(N > x) is about -x^2/2 - ln(x sqrt(2 pi)) at x = (artanh 0.999 + 30) / 0.5, and its
+    // slope in x about -(x + 1/x).
     let x = (0.999_f64.atanh() + 30.0) / 0.5;
     let expected = -0.5 * x * x - (x * std::f64::consts::TAU.sqrt()).ln() - 0.001_f64.ln();
     assert!((f64::from(value.item()?) / expected - 1.0).abs() < 1e-5);

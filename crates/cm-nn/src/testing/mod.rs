@@ -1,4 +1,5 @@
-//! The tests that every backend must pass: each operation's values and gradients against double precision.
+//! The tests that every backend must pass: each operation's values and gradients against double
+//! precision.
 //!
 //! A backend's crate depends on cm-nn with the feature `testing` and writes, with any function from
 //! a seed to a backend,
@@ -35,9 +36,9 @@ pub use random::{categorical, draws, permutation};
 pub use replicas::{Replicated, replicas};
 pub use scopes::{cells, constants, failures, repeats_itself, wanted_parameters};
 
-/// One `#[test]` for each function of [`testing`](crate::testing), on the backends that `$make` (seed
-/// to backend) makes, with a [`Tolerance`](crate::testing::Tolerance) if it is not that of single
-/// precision.
+/// One `#[test]` for each function of [`testing`](crate::testing), on the backends that `$make`
+/// (seed to backend) makes, with a [`Tolerance`](crate::testing::Tolerance) if it is not that of
+/// single precision.
 #[macro_export]
 macro_rules! backend_tests {
     ($make:expr) => {

@@ -100,7 +100,8 @@ fn reference_step(
     }
 }
 
-/// Saving in the middle, as safetensors and as bincode, and going on from there gives the very same numbers as never having stopped.
+/// Saving in the middle, as safetensors and as bincode, and going on from there gives the very same
+/// numbers as never having stopped.
 pub fn adam_resumes_exactly<B: Backend>(suite: &Suite<B>) -> Result<()> {
     let settings = AdamSettings { learning_rate: 0.01, clip: Some(3.0), ..Default::default() };
     let run = |adam: &Adam<B>, parameters: &Parameters<B>, steps: std::ops::Range<u32>| {

@@ -53,7 +53,8 @@ pub fn constants<B: Backend>(suite: &Suite<B>) -> Result<()> {
     Ok(())
 }
 
-/// A failing loss, a nested one and one that is not a scalar are reported and leave the backend usable.
+/// A failing loss, a nested one and one that is not a scalar are reported and leave the backend
+/// usable.
 pub fn failures<B: Backend>(suite: &Suite<B>) -> Result<()> {
     let backend = suite.make(0);
     let mut parameters = Parameters::new(&backend);
@@ -85,7 +86,8 @@ pub fn cells<B: Backend>(suite: &Suite<B>) -> Result<()> {
     Ok(())
 }
 
-/// The same seed gives the same numbers bit for bit, and a run saved and resumed in the middle is the run that never stopped.
+/// The same seed gives the same numbers bit for bit, and a run saved and resumed in the middle is
+/// the run that never stopped.
 pub fn repeats_itself<B: Backend>(suite: &Suite<B>) -> Result<()> {
     let once = train(&suite.make(1), 0..6, None)?;
     assert_eq!(train(&suite.make(1), 0..6, None)?, once);

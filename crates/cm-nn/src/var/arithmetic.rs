@@ -99,7 +99,8 @@ impl<B: Backend> Var<B> {
         self.map(Map::Clamp { low, high })
     }
 
-    /// Huber's loss of every element: `x^2 / 2` while `|x| <= delta`, `delta (|x| - delta / 2)` beyond.
+    /// Huber's loss of every element: `x^2 / 2` while `|x| <= delta`, `delta (|x| - delta / 2)`
+    /// beyond.
     pub fn huber(&self, delta: f32) -> Result<Self> {
         let inner = self.clamp(-delta, delta)?;
         self.sub(&inner.scale(0.5)?)?.mul(&inner)

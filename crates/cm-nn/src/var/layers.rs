@@ -3,7 +3,8 @@
 use crate::{Activation, Backend, Error, Result, Var};
 
 impl<B: Backend> Var<B> {
-    /// `activation(self weight + bias)`: `[n, i]`, `[i, o]`, `[1, o]` to `[n, o]`, in one operation.
+    /// `activation(self weight + bias)`: `[n, i]`, `[i, o]`, `[1, o]` to `[n, o]`, in one
+    /// operation.
     ///
     /// ```
     /// use cm_nn::{Activation, DfdxBackend, Var};
@@ -49,7 +50,8 @@ impl<B: Backend> Var<B> {
         self.linear(other, None, Activation::Identity)
     }
 
-    /// Each row shifted and scaled to mean 0 and variance 1, then multiplied by `gain [1, c]` and moved by `bias [1, c]`.
+    /// Each row shifted and scaled to mean 0 and variance 1, then multiplied by `gain [1, c]` and
+    /// moved by `bias [1, c]`.
     pub fn layer_norm(&self, gain: &Self, bias: &Self, epsilon: f32) -> Result<Self> {
         let row = [1, self.columns()];
         if gain.shape() != row || bias.shape() != row {

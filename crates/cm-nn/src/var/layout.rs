@@ -36,7 +36,8 @@ impl<B: Backend> Var<B> {
         self.slice("slice_rows", Axis::Rows, range)
     }
 
-    /// Every row moved down by `shift` (up if negative), those that fall off coming back at the other end.
+    /// Every row moved down by `shift` (up if negative), those that fall off coming back at the
+    /// other end.
     ///
     /// ```
     /// use cm_nn::{DfdxBackend, Var};
@@ -51,7 +52,8 @@ impl<B: Backend> Var<B> {
         Ok(self.with(self.backend.roll(&self.tensor, shift)?))
     }
 
-    /// Row `index[i]` of `self` as row `i`; `index [m, 1]` as [`Var::categorical`] and [`Var::permutation`] give it.
+    /// Row `index[i]` of `self` as row `i`; `index [m, 1]` as [`Var::categorical`] and
+    /// [`Var::permutation`] give it.
     ///
     /// ```
     /// use cm_nn::{DfdxBackend, Var};

@@ -48,7 +48,8 @@ impl<B: Backend> Var<B> {
         Ok(self.with(self.backend.info_nce(&self.tensor, direction)?))
     }
 
-    /// With `self` the mean: log-density of `action` under `tanh(normal(self, scale))`, summed over columns, `[n, 1]`.
+    /// With `self` the mean: log-density of `action` under `tanh(normal(self, scale))`, summed over
+    /// columns, `[n, 1]`.
     ///
     /// ```
     /// use cm_nn::{DfdxBackend, Var};

@@ -10,9 +10,10 @@ use crate::{Backend, Error, Result, Shape, Values};
 
 /// A matrix on backend `B`.
 ///
-/// Every operation that combines shapes checks them and returns [`Error::Shape`] naming the operation and what it found, so a loss is a
-/// chain of `?`; nothing here panics. Whether gradients flow is decided by [`gradients`](crate::gradients), not by the type: outside of it every `Var` is a
-/// constant.
+/// Every operation that combines shapes checks them and returns [`Error::Shape`] naming the
+/// operation and what it found, so a loss is a chain of `?`; nothing here panics. Whether gradients
+/// flow is decided by [`gradients`](crate::gradients), not by the type: outside of it every `Var`
+/// is a constant.
 ///
 /// The operations' values and gradients are stated once, on [`Backend`]. Indices count from 0.
 ///

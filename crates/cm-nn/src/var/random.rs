@@ -1,13 +1,15 @@
 //! Draws, counted by the backend's step and a stream number.
 //!
-//! Two draws of one step with the same stream number are the same numbers: give each use its own, from `0x100` to `0x1fe`, the
-//! range cm-random's documentation sets aside for losses and policies (`0x1ff` is this crate's, for initial weights).
+//! Two draws of one step with the same stream number are the same numbers: give each use its own,
+//! from `0x100` to `0x1fe`, the range cm-random's documentation sets aside for losses and policies
+//! (`0x1ff` is this crate's, for initial weights).
 
 use super::check_length;
 use crate::{Backend, Distribution, Result, Shape, Var};
 
 impl<B: Backend> Var<B> {
-    /// Independent uniform numbers in `[0, 1)`: 0 is among them and 1 is not, so take the logarithm of one minus them.
+    /// Independent uniform numbers in `[0, 1)`: 0 is among them and 1 is not, so take the logarithm
+    /// of one minus them.
     pub fn uniform(backend: &B, shape: Shape, stream: u32) -> Result<Self> {
         Self::draw("uniform", backend, shape, Distribution::Uniform, stream)
     }

@@ -81,7 +81,8 @@ impl<B: Backend> Actor<B> {
         self.policy.forward(state, goal)?.mode()
     }
 
-    /// The goals `(g_j, a'_j)` that the distance term of [`loss`](Self::loss) is about, as [`PolicyGoals`] says.
+    /// The goals `(g_j, a'_j)` that the distance term of [`loss`](Self::loss) is about, as
+    /// [`PolicyGoals`] says.
     pub fn goals(&self, batch: &Transitions<B>) -> Result<[Var<B>; 2]> {
         let pair = [&batch.goal, &batch.goal_action];
         let backend = batch.goal.backend();
@@ -104,8 +105,9 @@ impl<B: Backend> Actor<B> {
 
     /// The policy's loss (Eq. 23, `eq:policy_loss`), `[1, 1]`.
     ///
-    /// `goal` is the first of [`goals`](Self::goals), and `distance` gives `d((s, a), (g, a'))` row by row, `[n, 1]`, as a function of the action for those
-    /// goals. Adds `policy_distance` and `behaviour_cloning` to the metrics.
+    /// `goal` is the first of [`goals`](Self::goals), and `distance` gives `d((s, a), (g, a'))` row
+    /// by row, `[n, 1]`, as a function of the action for those goals. Adds `policy_distance` and
+    /// `behaviour_cloning` to the metrics.
     pub fn loss(
         &self,
         batch: &Transitions<B>,
@@ -139,7 +141,8 @@ impl<B: Backend> Actor<B> {
         }
     }
 
-    /// How far the policy is from the data's action at each row and its own goal, `[n, 1]`, on mixed rows if so set.
+    /// How far the policy is from the data's action at each row and its own goal, `[n, 1]`, on
+    /// mixed rows if so set.
     pub fn behaviour_cloning(&self, batch: &Transitions<B>) -> Result<Var<B>> {
         let rows = [batch.state.clone(), self.policy.goal(&batch.goal)?, batch.action.clone()];
         let [state, goal, action] = match self.settings.mixup {

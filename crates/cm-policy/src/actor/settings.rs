@@ -37,13 +37,15 @@ pub enum Extraction {
         /// The weight `b` of behaviour cloning; in `[0, 1]`.
         bc_coef: f32,
     },
-    /// The distance from its own action divided by its mean size over the batch, so that the weight of the data's actions means the same for
-    /// any scale of distances: `d / stop(mean |d|) + alpha BC`.
+    /// The distance from its own action divided by its mean size over the batch, so that the weight
+    /// of the data's actions means the same for any scale of distances:
+    /// `d / stop(mean |d|) + alpha BC`.
     ScaledDistance {
         /// The weight of behaviour cloning; not negative.
         alpha: f32,
     },
-    /// Advantage-weighted regression: behaviour cloning weighted by `min(100, exp(advantage / temperature))`.
+    /// Advantage-weighted regression: behaviour cloning weighted by
+    /// `min(100, exp(advantage / temperature))`.
     AdvantageWeighted {
         /// Positive; how little the advantage matters.
         temperature: f32,
@@ -62,8 +64,9 @@ pub enum BehaviourCloning {
     Mle,
 }
 
-/// C-Mixup: a row and its partner, drawn with probability proportional to `exp(-|z_i - z_j|^2 / (2 bandwidth^2))` over `z = (state, goal)`, are
-/// mixed with a weight from Beta(2, 2): inputs and actions alike.
+/// C-Mixup: a row and its partner, drawn with probability proportional to
+/// `exp(-|z_i - z_j|^2 / (2 bandwidth^2))` over `z = (state, goal)`, are mixed with a weight from
+/// Beta(2, 2): inputs and actions alike.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Mixup {
@@ -99,7 +102,8 @@ impl Default for ActorSettings {
 }
 
 impl ActorSettings {
-    /// As the paper writes it (Eq. 23, `eq:policy_loss`): random goals, distance and log-density with equal weights, no mixing, 4 x 512.
+    /// As the paper writes it (Eq. 23, `eq:policy_loss`): random goals, distance and log-density
+    /// with equal weights, no mixing, 4 x 512.
     pub fn paper_text() -> Self {
         Self {
             policy: PolicySettings::default(),
@@ -112,7 +116,8 @@ impl ActorSettings {
         }
     }
 
-    /// As the authors' code runs it on offline AntMaze: own goals, weight 0.2 of the mean squared error, C-Mixup, 4 x 1024, Adam 5e-5.
+    /// As the authors' code runs it on offline AntMaze: own goals, weight 0.2 of the mean squared
+    /// error, C-Mixup, 4 x 1024, Adam 5e-5.
     pub fn authors_code() -> Self {
         let network = MlpSettings { hidden: vec![1024; 4], ..Default::default() };
         Self {
@@ -125,10 +130,13 @@ impl ActorSettings {
         }
     }
 
-    /// The 2-D experiment: a direction, 3 x 64 swish over soft features, permuted goals, weight 0.01, Adam 1e-3.
+    /// The 2-D experiment: a direction, 3 x 64 swish over soft features, permuted goals, weight
+    /// 0.01, Adam 1e-3.
     ///
-    /// The authors' script clips the gradients of six methods together to length 1. Together they are about 100 long, mostly QRL's, so that each is divided by
-    /// about 100, whatever its own length; Adam notices in its epsilon alone. Trained for itself, a method therefore is not clipped, and epsilon is 1e-6 instead of 1e-8.
+    /// The authors' script clips the gradients of six methods together to length 1. Together they
+    /// are about 100 long, mostly QRL's, so that each is divided by about 100, whatever its own
+    /// length; Adam notices in its epsilon alone. Trained for itself, a method therefore is not
+    /// clipped, and epsilon is 1e-6 instead of 1e-8.
     pub fn plane() -> Self {
         let network = MlpSettings {
             hidden: vec![64; 3],
@@ -148,7 +156,8 @@ impl ActorSettings {
         }
     }
 
-    /// The authors' later OGBench version: a normal with constant deviation, 3 x 512 GELU with layer norm, scaled distance, Adam 3e-4.
+    /// The authors' later OGBench version: a normal with constant deviation, 3 x 512 GELU with
+    /// layer norm, scaled distance, Adam 3e-4.
     pub fn ogbench() -> Self {
         let adam = AdamSettings { learning_rate: 3e-4, ..Default::default() };
         let network = MlpSettings {

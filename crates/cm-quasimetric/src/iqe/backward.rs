@@ -1,6 +1,7 @@
 //! Gradients of pairwise distances.
 //!
-//! Groups do not share features, so each task takes one group and owns its columns of both gradients.
+//! Groups do not share features, so each task takes one group and owns its columns of both
+//! gradients.
 
 use std::ops::Range;
 
@@ -20,8 +21,8 @@ const BLOCK: usize = 16;
 /// Fewer groups than this are cut further, by columns, so that every core has work.
 const TASKS: usize = 8;
 
-/// Adds the gradients of `sum_ij grad_ij d(x_i, y_j)` to `grad_x` and `grad_y`; returns the gradient
-/// of the logit.
+/// Adds the gradients of `sum_ij grad_ij d(x_i, y_j)` to `grad_x` and `grad_y`; returns the
+/// gradient of the logit.
 pub(crate) fn pairwise_backward<E: Float>(
     groups: Groups,
     x: Rows<'_, E>,
@@ -216,8 +217,8 @@ impl<E: Float> WithSimd for GroupBackward<'_, E> {
     }
 }
 
-/// Adds the gradient of one group for a register of pairs that share the left ends: to `grad_left` in
-/// ascending order, to `grad_right` in the order of `right`.
+/// Adds the gradient of one group for a register of pairs that share the left ends: to `grad_left`
+/// in ascending order, to `grad_right` in the order of `right`.
 #[inline(always)]
 fn backward<E: Float, S: Simd>(
     simd: S,

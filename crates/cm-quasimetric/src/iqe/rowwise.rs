@@ -24,8 +24,8 @@ pub(crate) fn rowwise<E: Float>(
     });
 }
 
-/// Adds the gradients of `sum_i grad_i d(x_i, y_i)` to `grad_x` and `grad_y`; returns the gradient of
-/// the logit.
+/// Adds the gradients of `sum_i grad_i d(x_i, y_i)` to `grad_x` and `grad_y`; returns the gradient
+/// of the logit.
 pub(crate) fn rowwise_backward<E: Float>(
     groups: Groups,
     x: Rows<'_, E>,

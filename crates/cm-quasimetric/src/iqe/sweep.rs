@@ -32,7 +32,8 @@ pub(super) fn union_length<E: Float, S: Simd, const P: usize>(
 /// `-starts`, its right end's is `ends`. `reaches` is scratch, one register per interval.
 ///
 /// Every connected piece of the union starts at one interval's left end and ends at one interval's
-/// right end. Empty and hidden intervals do not count; intervals that only touch are separate pieces.
+/// right end. Empty and hidden intervals do not count; intervals that only touch are separate
+/// pieces.
 #[inline(always)]
 pub(super) fn union_backward<E: Float, S: Simd>(
     simd: S,

@@ -1,8 +1,8 @@
 //! Gradients of pairwise distances.
 //!
-//! One component at a time, so that the scratch memory is three n x m buffers however many components
-//! there are: the norms `|x_i - y_j|` of the Euclidean part, the maximising feature of the asymmetric part, and the weights
-//! `g_ij / |x_i - y_j|`.
+//! One component at a time, so that the scratch memory is three n x m buffers however many
+//! components there are: the norms `|x_i - y_j|` of the Euclidean part, the maximising feature of
+//! the asymmetric part, and the weights `g_ij / |x_i - y_j|`.
 
 use std::ops::Range;
 
@@ -16,7 +16,8 @@ use super::{BLOCK, Split};
 use crate::panels::{Aligned, FeaturePanels, RowPanels, lanes};
 use crate::{Float, Rows};
 
-/// Adds the gradients of `sum_ij grad_ij d(x_i, y_j)` to `grad_x` and `grad_y`. `recorded` holds every component, or none.
+/// Adds the gradients of `sum_ij grad_ij d(x_i, y_j)` to `grad_x` and `grad_y`. `recorded` holds
+/// every component, or none.
 pub(crate) fn pairwise_backward<E: Float>(
     split: Split,
     recorded: &[Component<E>],
@@ -116,7 +117,8 @@ pub(crate) fn pairwise_backward<E: Float>(
     }
 }
 
-/// Fills the weights; returns the pairs whose weight is not representable (their distance is tiny or huge), with weight 0 in their place.
+/// Fills the weights; returns the pairs whose weight is not representable (their distance is tiny
+/// or huge), with weight 0 in their place.
 fn weigh<E: Float>(
     share: E,
     norms: &[E],

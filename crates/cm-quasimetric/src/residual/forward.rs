@@ -26,7 +26,8 @@ pub(crate) fn pairwise<E: Float>(
     });
 }
 
-/// The same, keeping what [`pairwise_backward`](super::pairwise_backward) would otherwise find again.
+/// The same, keeping what [`pairwise_backward`](super::pairwise_backward) would otherwise find
+/// again.
 pub(crate) fn pairwise_recorded<E: Float>(
     split: Split,
     x: Rows<'_, E>,

@@ -1,8 +1,8 @@
 //! The metric residual family: `mean_c [ |x_s - y_s| + max_i relu(x_a,i - y_a,i) ]`.
 //!
-//! Each component `c` owns a run of features, first its symmetric part `s` (Euclidean distance), then its
-//! asymmetric part `a` (largest positive difference). MRN splits every component in halves; Max is
-//! one component without a symmetric part.
+//! Each component `c` owns a run of features, first its symmetric part `s` (Euclidean distance),
+//! then its asymmetric part `a` (largest positive difference). MRN splits every component in
+//! halves; Max is one component without a symmetric part.
 
 use std::ops::Range;
 

@@ -21,7 +21,8 @@ pub(crate) struct Component<E: Float> {
 }
 
 impl<E: Float> Component<E> {
-    /// Finds component `component` of all pairs. Adds it to `distances` if there are any, starting with component 0 and ending with the last.
+    /// Finds component `component` of all pairs. Adds it to `distances` if there are any, starting
+    /// with component 0 and ending with the last.
     pub(super) fn find(
         split: Split,
         component: usize,

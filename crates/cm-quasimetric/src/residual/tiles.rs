@@ -18,7 +18,8 @@ pub(super) trait Tile<E: Float> {
     );
 }
 
-/// Takes all `rows`: eight at a time where the register file has room for two registers of each (AVX-512), four where it has not (AVX2).
+/// Takes all `rows`: eight at a time where the register file has room for two registers of each
+/// (AVX-512), four where it has not (AVX2).
 #[inline(always)]
 pub(super) fn walk<E: Float, S: Simd>(
     simd: S,
@@ -77,7 +78,8 @@ pub(super) fn maxima<E: Float, S: Simd, const ROWS: usize>(
     best
 }
 
-/// `max_i relu(x_i - y_i)` for each pair of the tile, and the first feature that attains it in the form of
+/// `max_i relu(x_i - y_i)` for each pair of the tile, and the first feature that attains it in the
+/// form of
 /// [`from_index`](crate::float::Lanes::from_index); zero if no difference is positive.
 #[inline(always)]
 pub(super) fn argmaxima<E: Float, S: Simd, const ROWS: usize>(

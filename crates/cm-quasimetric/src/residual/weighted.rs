@@ -2,7 +2,8 @@
 //!
 //! `out_i += sum_j w_ij (a_i - b_j)` has nearly the cost of a matrix product, without its
 //! cancellation: `(sum_j w_ij) a_i - sum_j w_ij b_j` loses every digit where close points have the
-//! large weights `w_ij = g_ij / |a_i - b_j|`. The difference is therefore formed first, in registers.
+//! large weights `w_ij = g_ij / |a_i - b_j|`. The difference is therefore formed first, in
+//! registers.
 
 use std::ops::Range;
 

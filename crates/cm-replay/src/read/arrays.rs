@@ -15,7 +15,8 @@ pub(super) trait Arrays {
     fn integers(&mut self, name: &str) -> Result<Vec<u64>>;
 }
 
-/// Whether `terminals` end trajectories where there is nothing better: they do in OGBench, they do not in D4RL.
+/// Whether `terminals` end trajectories where there is nothing better: they do in OGBench, they do
+/// not in D4RL.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Terminals {
     EndTrajectories,

@@ -1,4 +1,5 @@
-//! Readers of the files people have: D4RL's HDF5, OGBench's and plain NumPy `.npz`, safetensors, CSV, and our own form.
+//! Readers of the files people have: D4RL's HDF5, OGBench's and plain NumPy `.npz`, safetensors,
+//! CSV, and our own form.
 //!
 //! | format | trajectories end | notes |
 //! |---|---|---|
@@ -7,16 +8,19 @@
 //! | `.csv` | where the column `trajectory` changes | columns called `observation...` and `action...` |
 //! | `.cmdata` | as stored | [`crate::store`] |
 //!
-//! The first of these arrays that the file has counts. `ends` are integers, each the row after a trajectory's last. The last row
-//! always ends a trajectory. [`ReadOptions::xy_jump`] ends one also where the position jumps, for D4RL files whose
-//! `timeouts` are missing or wrong. `observations` and `actions` are `[N, ...]` of any real number type and become f32; dimensions after the first are flattened.
+//! The first of these arrays that the file has counts. `ends` are integers, each the row after a
+//! trajectory's last. The last row always ends a trajectory. [`ReadOptions::xy_jump`] ends one also
+//! where the position jumps, for D4RL files whose `timeouts` are missing or wrong. `observations`
+//! and `actions` are `[N, ...]` of any real number type and become f32; dimensions after the first
+//! are flattened.
 //!
 //! # HDF5 without the C library
 //!
-//! HDF5 files are read by the crate `rust-hdf5`, which needs no system library. It was chosen by trying the pure-Rust readers on 54 files
-//! written by h5py 3.16 (HDF5 2.0): six format bounds (`libver` earliest, latest and 1.8 to 1.14) times nine storages
-//! (contiguous, chunked, one chunk, gzip, gzip 9 with shuffle, with Fletcher-32, LZF, resizable in one and in two dimensions), with f32 and f64 numbers and h5py's
-//! boolean enumerations.
+//! HDF5 files are read by the crate `rust-hdf5`, which needs no system library. It was chosen by
+//! trying the pure-Rust readers on 54 files written by h5py 3.16 (HDF5 2.0): six format bounds
+//! (`libver` earliest, latest and 1.8 to 1.14) times nine storages (contiguous, chunked, one chunk,
+//! gzip, gzip 9 with shuffle, with Fletcher-32, LZF, resizable in one and in two dimensions), with
+//! f32 and f64 numbers and h5py's boolean enumerations.
 //!
 //! | crate | read | failed |
 //! |---|---|---|
@@ -24,8 +28,10 @@
 //! | `hdf5-reader` 0.12.1 | 48 | LZF |
 //! | `hdf5-pure` 0.47.0 | 46 | chunked layouts that HDF5 2.0 writes under `libver="latest"` with a filter; resizable in two dimensions |
 //!
-//! In 20,000 files with flipped bytes or a missing end neither of the first two panicked or allocated more than a few megabytes. A gzipped file of a million
-//! steps takes `rust-hdf5` about as long as h5py, since both are bound by decompression. Its interface for writing (chunks, gzip, boolean enumerations) is not used yet.
+//! In 20,000 files with flipped bytes or a missing end neither of the first two panicked or
+//! allocated more than a few megabytes. A gzipped file of a million steps takes `rust-hdf5` about
+//! as long as h5py, since both are bound by decompression. Its interface for writing (chunks, gzip,
+//! boolean enumerations) is not used yet.
 
 mod arrays;
 #[cfg(feature = "csv")]
@@ -48,9 +54,11 @@ use crate::{Dataset, Error, Result};
 pub struct ReadOptions {
     /// Further arrays to keep, by name (`rewards`, `infos/qpos`, ...).
     pub extras: Vec<String>,
-    /// End a trajectory also where the first two numbers of the observation move by more than this between rows.
+    /// End a trajectory also where the first two numbers of the observation move by more than this
+    /// between rows.
     pub xy_jump: Option<f32>,
-    /// Accept NaN and infinite numbers, to look at a damaged file; otherwise the first one is an error.
+    /// Accept NaN and infinite numbers, to look at a damaged file; otherwise the first one is an
+    /// error.
     pub allow_not_finite: bool,
     /// Which columns of a CSV file are what.
     pub csv: CsvColumns,

@@ -49,7 +49,8 @@ impl NpyHeader {
         Self::parse(name, &text, length + u64::from(text_length))
     }
 
-    /// Parses the Python dictionary NumPy writes: `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2), }`.
+    /// Parses the Python dictionary NumPy writes:
+    /// `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2), }`.
     fn parse(name: &str, text: &str, length: u64) -> Result<Self> {
         let invalid = |what: &str| {
             Error::format(FORMAT, format!("array `{name}`: no {what} in the header {text:?}"))
@@ -87,7 +88,8 @@ impl NpyHeader {
             .unwrap_or(u128::MAX)
     }
 
-    /// Reads the numbers as `[N, product of the others]`, some at a time. The size must have been found plausible before.
+    /// Reads the numbers as `[N, product of the others]`, some at a time. The size must have been
+    /// found plausible before.
     pub(super) fn read_matrix(&self, name: &str, source: &mut impl Read) -> Result<Matrix> {
         let [rows, others @ ..] = self.shape.as_slice() else {
             return Err(Error::Shape {

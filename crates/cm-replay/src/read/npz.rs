@@ -1,4 +1,5 @@
-//! NumPy `.npz`: a zip archive of `.npy` files, stored or deflated. Read with bounds on every size a header claims.
+//! NumPy `.npz`: a zip archive of `.npy` files, stored or deflated. Read with bounds on every size
+//! a header claims.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -71,7 +72,8 @@ impl Npz {
     }
 }
 
-/// Reading at the end makes the archive compare its checksum, and shows data beyond what the header claims.
+/// Reading at the end makes the archive compare its checksum, and shows data beyond what the header
+/// claims.
 fn check_end(name: &str, file: &mut impl Read) -> Result<()> {
     match file.read(&mut [0]) {
         Ok(0) => Ok(()),

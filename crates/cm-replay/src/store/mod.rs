@@ -8,11 +8,13 @@
 //! | then | the arrays, each at a multiple of 64 bytes with zeros before it: observations, actions, extras as row-major f32; trajectory ends as u64 |
 //! | then | the header: name, width, offset and checksum of every array, encoded by bincode 2 in its standard configuration |
 //!
-//! Checksums are XXH3 (64 bits): it runs at memory speed, so that checking a file costs no more than reading it, and 64 bits leave
-//! no realistic chance for accidental damage to pass. It is no protection against forgery.
+//! Checksums are XXH3 (64 bits): it runs at memory speed, so that checking a file costs no more
+//! than reading it, and 64 bits leave no realistic chance for accidental damage to pass. It is no
+//! protection against forgery.
 //!
-//! A file is written beside its final name, flushed to the disk and renamed, so that under the final name there is either nothing
-//! (or the file that was there before) or a complete file. A process killed in between leaves a hidden `.*.cmdata.tmp` that may be deleted.
+//! A file is written beside its final name, flushed to the disk and renamed, so that under the
+//! final name there is either nothing (or the file that was there before) or a complete file. A
+//! process killed in between leaves a hidden `.*.cmdata.tmp` that may be deleted.
 
 mod header;
 mod map;
@@ -69,11 +71,12 @@ impl Dataset {
         writer.finish()
     }
 
-    /// Maps the file at `path`: numbers are read from the disk as they are used, so the data set may be larger than memory.
+    /// Maps the file at `path`: numbers are read from the disk as they are used, so the data set
+    /// may be larger than memory.
     ///
-    /// The header and the trajectory ends are checked; the checksums of the arrays are not, since that would read the whole file
-    /// (use [`Dataset::verify`]). The file must not be changed while it is mapped; replacing it, as [`Dataset::save`]
-    /// does, is fine.
+    /// The header and the trajectory ends are checked; the checksums of the arrays are not, since
+    /// that would read the whole file (use [`Dataset::verify`]). The file must not be changed while
+    /// it is mapped; replacing it, as [`Dataset::save`] does, is fine.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         open_mapped(path, false).map_err(|error| error.in_file(path))

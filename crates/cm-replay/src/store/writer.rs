@@ -12,7 +12,8 @@ use crate::{Error, Result};
 
 /// Writes a `.cmdata` file (see [`crate::store`]) one trajectory at a time.
 ///
-/// The final name appears only with [`StoreWriter::finish`]; a writer dropped before leaves nothing behind.
+/// The final name appears only with [`StoreWriter::finish`]; a writer dropped before leaves nothing
+/// behind.
 ///
 /// ```
 /// use cm_replay::store::{StoreWriter, TrajectoryRows};
@@ -33,12 +34,14 @@ use crate::{Error, Result};
 pub struct StoreWriter {
     path: PathBuf,
     file: NamedTempFile,
-    /// Observations go straight into the final file, the others into nameless files until the sizes are known.
+    /// Observations go straight into the final file, the others into nameless files until the sizes
+    /// are known.
     arrays: Vec<ArrayWriter>,
     ends: Vec<u64>,
 }
 
-/// One trajectory of `L` rows: `L * o` observations, `L * a` actions and `L * width` numbers of each extra, in the order given to
+/// One trajectory of `L` rows: `L * o` observations, `L * a` actions and `L * width` numbers of
+/// each extra, in the order given to
 /// [`StoreWriter::create`].
 #[derive(Clone, Copy, Debug)]
 pub struct TrajectoryRows<'a> {
@@ -89,7 +92,8 @@ impl StoreWriter {
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
-            // Temporary files are private by default; a data set is an ordinary file, subject to the umask.
+            // Temporary files are private by default; a data set is an ordinary file, subject to
+            // the umask.
             builder.permissions(std::fs::Permissions::from_mode(0o666));
         }
         let mut file =

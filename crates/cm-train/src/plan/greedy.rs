@@ -1,4 +1,5 @@
-//! Greedy paths: from place to place within a ball, always to where the goal is nearest by the learned distance (the paper, Figure 2).
+//! Greedy paths: from place to place within a ball, always to where the goal is nearest by the
+//! learned distance (the paper, Figure 2).
 
 use cm_nn::check::positive;
 
@@ -7,7 +8,8 @@ use crate::{Model, Result};
 
 /// How to plan by the learned distance to the goal alone.
 ///
-/// Far from the goal that distance has hollows in which such a path stops; a [`RoadMap`](super::RoadMap) has none.
+/// Far from the goal that distance has hollows in which such a path stops; a
+/// [`RoadMap`](super::RoadMap) has none.
 ///
 /// ```
 /// # use std::sync::atomic::AtomicBool;
@@ -43,7 +45,8 @@ pub struct Planner {
 impl Planner {
     /// Plans from each start to one goal through `places`, whole states one after another.
     ///
-    /// The distance from every place to the goal is computed once, so many starts cost little more than one.
+    /// The distance from every place to the goal is computed once, so many starts cost little more
+    /// than one.
     pub fn paths(
         &self,
         model: &Model,

@@ -9,7 +9,8 @@ pub use road_map::{Links, RoadMap};
 /// A path that goes from place to place, always to where less of the way remains.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GreedyPath {
-    /// The states it passes, whole and one after another: the start, places, and if it arrived the goal.
+    /// The states it passes, whole and one after another: the start, places, and if it arrived the
+    /// goal.
     pub states: Vec<Vec<f32>>,
     /// What remains from each to the goal: the learned distance, or that along a [`RoadMap`].
     pub distances: Vec<f32>,

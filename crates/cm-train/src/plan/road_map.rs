@@ -19,9 +19,10 @@ pub struct Links {
 
 /// Places and the learned distances along the [`Links`] between them.
 ///
-/// A distance learned by contrast is sharp where states follow each other in the data, within a few nats; how far *very* far is, the data hardly say. Because
-/// a quasimetric's distances add up, the short ones are enough: the way from a place is the shortest chain of links. Greedy paths by that distance never
-/// stop half way, and go the way the data went.
+/// A distance learned by contrast is sharp where states follow each other in the data, within a few
+/// nats; how far *very* far is, the data hardly say. Because a quasimetric's distances add up, the
+/// short ones are enough: the way from a place is the shortest chain of links. Greedy paths by that
+/// distance never stop half way, and go the way the data went.
 ///
 /// ```
 /// use std::sync::atomic::AtomicBool;
@@ -54,7 +55,8 @@ pub struct RoadMap<'a> {
 }
 
 impl<'a> RoadMap<'a> {
-    /// Links `places`, whole states one after another. Refuses methods whose distances can be negative.
+    /// Links `places`, whole states one after another. Refuses methods whose distances can be
+    /// negative.
     ///
     /// Every pair of places within the radius costs one learned distance.
     pub fn new(model: &'a Model, places: &'a [f32], links: Links) -> Result<Self> {

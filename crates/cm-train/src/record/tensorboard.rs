@@ -1,6 +1,7 @@
 //! TensorBoard's event files: records of `Event` messages, of which scalars need but a few fields.
 //!
-//! A record is the length of its data (8 bytes), the masked CRC-32C of that, the data, the masked CRC-32C of the data; little endian throughout.
+//! A record is the length of its data (8 bytes), the masked CRC-32C of that, the data, the masked
+//! CRC-32C of the data; little endian throughout.
 
 use std::fs::File;
 use std::io::Write;

@@ -11,7 +11,8 @@ use super::skeleton::legs;
 use crate::Error;
 use crate::ant_maze::{Maze, STATE};
 
-/// An episode seen from above, as an animated GIF: the ant with its legs, the way it came, and its goal.
+/// An episode seen from above, as an animated GIF: the ant with its legs, the way it came, and its
+/// goal.
 ///
 /// ```
 /// use cm_envs::ant_maze::{Animation, Maze, standing};
@@ -30,7 +31,8 @@ pub struct Animation<'a> {
     pub states: &'a [[f64; STATE]],
     /// The goal.
     pub goal: [f64; 2],
-    /// Show every how manyth state; each stands for 0.1 s, and the animation runs at four times that speed.
+    /// Show every how manyth state; each stands for 0.1 s, and the animation runs at four times
+    /// that speed.
     pub every: usize,
 }
 

@@ -66,7 +66,8 @@ impl Coverage {
         visited as f64 / (free.len() * PER_CELL * PER_CELL) as f64
     }
 
-    /// Draws the squares, lighter for more visits on a logarithmic scale, as PNG or SVG, as the extension says.
+    /// Draws the squares, lighter for more visits on a logarithmic scale, as PNG or SVG, as the
+    /// extension says.
     pub fn save(&self, path: impl AsRef<Path>, title: &str) -> Result<(), Error> {
         let picture = Titled { coverage: self, title };
         Ok(cm_draw::save(path.as_ref(), self.frame().size(), &picture)?)

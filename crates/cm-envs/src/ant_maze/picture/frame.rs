@@ -9,7 +9,8 @@ use crate::ant_maze::{Maze, SCALE};
 pub(super) const WALL: RGBColor = RGBColor(70, 74, 82);
 pub(super) const GOAL: RGBColor = RGBColor(214, 39, 40);
 
-/// A maze drawn so that a unit has `scale` pixels, below `top` pixels of something else. North, the direction of y, is up.
+/// A maze drawn so that a unit has `scale` pixels, below `top` pixels of something else. North, the
+/// direction of y, is up.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
     maze: Maze,
@@ -18,7 +19,8 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// At most `width` pixels wide. A unit has an even number of pixels, so that squares of half a unit are all of the same size.
+    /// At most `width` pixels wide. A unit has an even number of pixels, so that squares of half a
+    /// unit are all of the same size.
     pub(super) fn new(maze: Maze, width: u32, top: i32) -> Self {
         let units = maze.columns() as f64 * SCALE;
         let scale = 2.0 * (f64::from(width) / units / 2.0).floor().max(1.0);

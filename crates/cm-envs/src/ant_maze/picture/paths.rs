@@ -10,7 +10,8 @@ use super::frame::Frame;
 use crate::ant_maze::Maze;
 use crate::{Error, Outcome};
 
-/// The paths of episodes through a maze, each in a colour of its own, with their goals as discs and their starts as rings.
+/// The paths of episodes through a maze, each in a colour of its own, with their goals as discs and
+/// their starts as rings.
 ///
 /// ```
 /// use cm_envs::Outcome;
@@ -33,7 +34,8 @@ pub struct Paths<'a> {
 }
 
 impl Paths<'_> {
-    /// Writes the picture as PNG or SVG, as the extension says. A file already there is replaced at once or not at all.
+    /// Writes the picture as PNG or SVG, as the extension says. A file already there is replaced at
+    /// once or not at all.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         Ok(cm_draw::save(path.as_ref(), self.frame().size(), self)?)
     }

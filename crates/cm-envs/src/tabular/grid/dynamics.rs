@@ -11,8 +11,8 @@ pub(super) struct Dynamics<'a> {
     pub(super) cells: &'a [Cell],
 }
 
-/// Refuses probabilities outside `[0, 1]`, a wind that does not blow anywhere, and teleporters that are
-/// missing or lead nowhere.
+/// Refuses probabilities outside `[0, 1]`, a wind that does not blow anywhere, and teleporters that
+/// are missing or lead nowhere.
 pub(super) fn check(rules: &GridRules, cells: &[Cell]) -> Result<(), Error> {
     let rule = |key: String, reason: &str| Err(Error::GridRule { key, reason: reason.into() });
     let mut probabilities = vec![("slip".to_owned(), rules.slip)];
@@ -68,7 +68,8 @@ impl Dynamics<'_> {
         })
     }
 
-    /// The cells an action may lead to, with their probabilities; a cell may be listed more than once.
+    /// The cells an action may lead to, with their probabilities; a cell may be listed more than
+    /// once.
     fn outcomes(&self, place: usize, action: Move) -> Vec<(usize, f64)> {
         match self.cells[place] {
             Cell::Absorbing => vec![(place, 1.0)],

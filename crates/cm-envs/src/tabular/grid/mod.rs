@@ -69,7 +69,8 @@ pub struct Wind {
     pub probability: f64,
 }
 
-/// A grid and the controlled process it describes. States are the cells that are not walls, line by line.
+/// A grid and the controlled process it describes. States are the cells that are not walls, line by
+/// line.
 ///
 /// ```
 /// use cm_envs::tabular::{Discount, Grid, GridRules};
@@ -110,8 +111,8 @@ struct GridFile {
 }
 
 impl Grid {
-    /// Reads a layout. Empty first and last lines, and the indentation that all lines share, are left out;
-    /// all lines must then have the same length.
+    /// Reads a layout. Empty first and last lines, and the indentation that all lines share, are
+    /// left out; all lines must then have the same length.
     pub fn parse(layout: &str, rules: &GridRules) -> Result<Self, Error> {
         let (width, cells) = layout::parse(layout)?;
         dynamics::check(rules, &cells)?;

@@ -13,8 +13,8 @@ use super::grid::Grid;
 use crate::Error;
 use crate::error::check_index;
 
-/// A heat map of a grid: walls are black, colours go from dark (0) to light (the largest finite value), cells of infinite
-/// value are grey and crossed out.
+/// A heat map of a grid: walls are black, colours go from dark (0) to light (the largest finite
+/// value), cells of infinite value are grey and crossed out.
 ///
 /// ```
 /// use cm_envs::tabular::{Discount, Grid, GridRules, HeatMap};
@@ -61,7 +61,8 @@ const UNREACHABLE: RGBColor = RGBColor(200, 200, 200);
 const WALL: RGBColor = RGBColor(20, 20, 20);
 
 impl HeatMap<'_> {
-    /// Writes the picture as PNG or SVG, as the extension says. A file already there is replaced at once or not at all.
+    /// Writes the picture as PNG or SVG, as the extension says. A file already there is replaced at
+    /// once or not at all.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         self.check()?;
         let height = TOP + self.height() + BOTTOM + self.legend_rows() * LEGEND_ROW;
