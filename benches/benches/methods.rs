@@ -1,13 +1,14 @@
 //! One training step of every method with the settings of the two-dimensional experiment (batch
-//! 256), on one thread.
+//! 256), on one thread. `-- --device cuda` measures a GPU instead.
 
 use std::hint::black_box;
 
+use cm_benches::device;
 use cm_benches::steps::{BATCH, HostBatch, Step};
 use cm_learner::Dimensions;
 use cm_nn::{Backend, DfdxBackend};
 use cm_train::{Method, MethodSettings};
-use criterion::{Criterion, criterion_group};
+use criterion::Criterion;
 
 /// Batches that take turns.
 const BATCHES: usize = 16;
@@ -50,15 +51,17 @@ fn on<B: Backend>(backend: &B, name: &str, criterion: &mut Criterion) {
 }
 
 fn step(criterion: &mut Criterion) {
-    on(&DfdxBackend::new(0), "one thread", criterion);
+    match device::cuda() {
+        Some(backend) => on(&backend, "cuda", criterion),
+        None => on(&DfdxBackend::new(0), "one thread", criterion),
+    }
 }
-
-criterion_group!(benches, step);
 
 fn main() {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a thread");
     pool.install(|| {
-        benches();
-        Criterion::default().configure_from_args().final_summary();
+        let mut criterion = device::criterion();
+        step(&mut criterion);
+        criterion.final_summary();
     });
 }

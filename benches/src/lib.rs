@@ -3,6 +3,7 @@
 pub mod bare_mujoco;
 pub mod baseline;
 pub mod cmd1_dfdx;
+pub mod device;
 pub mod heads;
 pub mod info_nce;
 pub mod processes;

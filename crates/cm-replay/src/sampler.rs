@@ -116,6 +116,36 @@ impl Sampler {
         Ok(())
     }
 
+    /// Writes only which rows of the data the batch of `step` has: the steps and the goals' steps of
+    /// [`fill`](Self::fill), for those who gather elsewhere. As many rows as the shorter slice.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use cm_replay::{Batch, Dataset, Goals, Matrix, Sampler};
+    /// # let numbers = || Matrix::from_vec(100, 1, vec![0.0; 100]);
+    /// # let data = Arc::new(Dataset::new(numbers()?, numbers()?, vec![40, 100])?);
+    /// let sampler = Sampler::new(data.clone(), Goals::geometric(0.9), 7)?;
+    /// let (mut steps, mut goals) = ([0; 45], [0; 45]);
+    /// sampler.draw_rows(3, &mut steps, &mut goals);
+    /// let mut batch = Batch::new(&data, 45);
+    /// sampler.fill(3, &mut batch)?;
+    /// assert_eq!((&steps[..], &goals[..]), (&batch.steps[..], &batch.goal_steps[..]));
+    /// # Ok::<(), cm_replay::Error>(())
+    /// ```
+    pub fn draw_rows(&self, step: u64, steps: &mut [usize], goal_steps: &mut [usize]) {
+        pulp::Arch::new().dispatch(
+            #[inline(always)]
+            || {
+                let blocks = steps.chunks_mut(BLOCK).zip(goal_steps.chunks_mut(BLOCK));
+                for (block, (steps, goals)) in blocks.enumerate() {
+                    let (drawn, drawn_goals) = self.draw(step, (block * BLOCK) as u32);
+                    steps.copy_from_slice(&drawn[..steps.len()]);
+                    goals.copy_from_slice(&drawn_goals[..goals.len()]);
+                }
+            },
+        );
+    }
+
     /// The same batch on the calling thread alone.
     pub(crate) fn fill_sequentially(&self, step: u64, batch: &mut Batch) -> Result<()> {
         let batch = batch.as_mut();

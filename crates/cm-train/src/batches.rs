@@ -123,7 +123,7 @@ fn add_noise(philox: Philox, step: u64, deviation: f32, batch: &mut Buffers) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::sync::Arc;
 
     use cm_learner::Dimensions;
@@ -169,7 +169,7 @@ mod tests {
     }
 
     /// What `tests/fixtures/batch.toml` was recorded with: trajectories of 3, 1, 6 and 2 steps.
-    fn recorded() -> (RunSettings, Task) {
+    pub(crate) fn recorded() -> (RunSettings, Task) {
         let steps = [3_usize, 1, 6, 2];
         let ends = steps.iter().scan(0, |end, steps| {
             *end += steps;
@@ -189,7 +189,7 @@ mod tests {
     }
 
     /// The batch of step 5 by any source: state, action, next state, goal, goal action, steps.
-    fn fields<B: Backend>(source: &dyn BatchSource<B>) -> [Vec<f32>; 6] {
+    pub(crate) fn fields<B: Backend>(source: &dyn BatchSource<B>) -> [Vec<f32>; 6] {
         source.prepare().unwrap();
         let rows = source.batch().unwrap();
         let Transitions { state, action, next_state, goal, goal_action, steps_to_goal } = rows;

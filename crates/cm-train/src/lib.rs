@@ -2,6 +2,8 @@
 
 mod batches;
 mod checkpoint;
+#[cfg(feature = "cuda")]
+mod cuda;
 mod device;
 mod error;
 mod evaluate;
@@ -18,7 +20,7 @@ mod training;
 
 pub use batches::NOISE;
 pub use checkpoint::Checkpoint;
-pub use device::{Device, train};
+pub use device::{Device, Precision, train};
 pub use error::{Error, Result};
 pub use evaluate::{Evaluation, evaluate};
 pub use jobs::{Job, JobEvent, run_jobs};

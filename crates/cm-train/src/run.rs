@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use cm_nn::Snapshot;
 
-use crate::{Checkpoint, Error, Result, RunSettings, Scaling};
+use crate::{Checkpoint, Device, Error, Result, RunSettings, Scaling};
 
 /// The folder of a run and the names of what is in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +43,11 @@ impl RunFolder {
     /// The same numbers for TensorBoard.
     pub fn events_file(&self) -> PathBuf {
         self.path.join("events.out.tfevents.0.run")
+    }
+
+    /// From which step on it was trained on which device, as CSV.
+    pub fn devices_file(&self) -> PathBuf {
+        self.path.join("devices.csv")
     }
 
     /// Where the run goes on from.
@@ -98,10 +103,70 @@ impl RunFolder {
         if checkpoint.exists() { Checkpoint::load(&checkpoint).map(Some) } else { Ok(None) }
     }
 
+    /// The devices that it was trained on, each with the step from which on; as they were named.
+    pub fn devices(&self) -> Result<Vec<(u64, String)>> {
+        let path = self.devices_file();
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(cause) => return Err(Error::File { path, cause }),
+        };
+        let row = |line: &str| {
+            let (step, device) = line.split_once(',')?;
+            Some((step.parse().ok()?, device.trim_matches('"').to_owned()))
+        };
+        let rows = text.lines().skip(1).map(|line| {
+            let reason = || format!("expected `step,\"device\"`, found `{line}`");
+            row(line).ok_or_else(|| Error::content(&path, reason()))
+        });
+        rows.collect()
+    }
+
+    /// Notes that the run goes on on `device` at `step`; what was noted of later steps is undone.
+    pub(crate) fn note_device(&self, step: u64, device: Device) -> Result<()> {
+        let mut rows = self.devices()?;
+        rows.retain(|&(from, _)| from < step);
+        let device = device.to_string();
+        if rows.last().is_none_or(|(_, last)| *last != device) {
+            rows.push((step, device));
+        }
+        let rows = rows.iter().map(|(step, device)| format!("{step},\"{device}\"\n"));
+        let text = std::iter::once("step,device\n".to_owned()).chain(rows).collect::<String>();
+        Ok(cm_files::replace(self.devices_file(), text)?)
+    }
+
     /// Writes weights with their scaling.
     pub(crate) fn save_model(path: &Path, parameters: &Snapshot, scaling: &Scaling) -> Result<()> {
         let mut stored = parameters.clone();
         stored.extend(scaling.snapshot());
         Ok(stored.save_safetensors(path)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Precision;
+
+    #[test]
+    fn devices_are_noted_from_the_step_on_at_which_they_began() {
+        let scratch = tempfile::tempdir().unwrap();
+        let folder = RunFolder::new(scratch.path());
+        let gpu = Device::Cuda { ordinal: 1, precision: Precision::Bf16 };
+        let noted = |step, device| {
+            folder.note_device(step, device).unwrap();
+            folder.devices().unwrap().iter().map(|(step, _)| *step).collect::<Vec<_>>()
+        };
+        assert_eq!(folder.devices().unwrap(), []);
+        assert_eq!(noted(0, Device::Cpu), [0]);
+        // Stopped and gone on without a change.
+        assert_eq!(noted(10, Device::Cpu), [0]);
+        assert_eq!(noted(20, gpu), [0, 20]);
+        assert_eq!(noted(30, Device::Cpu), [0, 20, 30]);
+        // Begun again from the checkpoint of step 20.
+        assert_eq!(noted(20, gpu), [0, 20]);
+        assert_eq!(folder.devices().unwrap()[1], (20, "cuda:1,bf16".to_owned()));
+        std::fs::write(folder.devices_file(), "step,device\nnone\n").unwrap();
+        assert!(folder.devices().unwrap_err().to_string().contains("`none`"));
     }
 }

@@ -62,6 +62,7 @@ fn of_run(path: &Path) -> anyhow::Result<(String, Value)> {
         file if file.exists() => read_evaluations(&file)?,
         _ => Vec::new(),
     };
+    let devices = folder.devices()?;
     let method = settings.method.method();
     let mut text = format!(
         "{}: {}, seed {}, step {step} of {}\n",
@@ -70,6 +71,9 @@ fn of_run(path: &Path) -> anyhow::Result<(String, Value)> {
         settings.seed,
         settings.steps
     );
+    for (from, device) in &devices {
+        text += &format!("trained on {device} from step {from} on\n");
+    }
     if let Some(last) = evaluations.last() {
         let best = evaluations
             .iter()
@@ -93,6 +97,8 @@ fn of_run(path: &Path) -> anyhow::Result<(String, Value)> {
         "seed": settings.seed,
         "step": step,
         "steps": settings.steps,
+        "devices": devices.iter().map(|(from, device)| json!({ "step": from, "device": device }))
+            .collect::<Vec<_>>(),
         "evaluations": rows,
     });
     Ok((text, value))

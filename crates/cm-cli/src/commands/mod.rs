@@ -15,7 +15,17 @@ pub(crate) mod train;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use cm_train::{Model, RunFolder, Task};
+use cm_train::{Device, Model, RunFolder, Task};
+
+/// The device to train on, which can be used; says on stderr what `auto` has become, and which GPU
+/// it is.
+pub(crate) fn device(wanted: Device) -> anyhow::Result<Device> {
+    let (device, what) = wanted.resolve()?;
+    if wanted != Device::Cpu {
+        eprintln!("training on {device}: {what}");
+    }
+    Ok(device)
+}
 
 /// A run on the command line, and which of its models.
 #[derive(clap::Args)]

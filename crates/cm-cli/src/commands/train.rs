@@ -30,7 +30,8 @@ pub(crate) struct Arguments {
     /// Train with this many seeds, from the settings' seed on, in folders NAME-SEED.
     #[arg(long)]
     seeds: Option<u64>,
-    /// What to train on: `cpu`.
+    /// What to train on: `cpu`; `cuda` or `cuda:N`, a GPU; `auto`, a GPU if there is one. Behind the
+    /// last three `,highest`, `,tf32` (the default) or `,bf16`: the precision of matrix products.
     #[arg(long, default_value = "cpu")]
     device: Device,
     /// Runs at the same time; the number of processors if not given. One run alone uses all of them.
@@ -66,6 +67,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
             })
             .collect(),
     };
+    let device = super::device(arguments.device)?;
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let workers = arguments.workers.unwrap_or(processors);
     let names = jobs
@@ -73,7 +75,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         .map(|job| job.folder.file_name().unwrap_or_default().to_string_lossy().into_owned());
     let progress = Progress::new(names.collect(), arguments.json);
     let stop = interrupt::listen();
-    let results = run_jobs(arguments.device, &jobs, workers, stop, |index, event| {
+    let results = run_jobs(device, &jobs, workers, stop, |index, event| {
         progress.job(index, &event);
     })?;
     let mut reports = Vec::new();

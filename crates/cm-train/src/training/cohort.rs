@@ -8,8 +8,7 @@ use cm_envs::Rollout;
 use cm_learner::{BatchSource, Learner, Metrics};
 use cm_nn::{Backend, Captured, DfdxBackend, Snapshot, Var};
 
-use super::{Event, Run, Timings};
-use crate::batches::HostBatches;
+use super::{Event, Run, Setup, Timings};
 use crate::{Result, RunSettings, evaluate};
 
 /// Several runs on one backend: replica `i` of the backend is the run `members[i]`.
@@ -32,7 +31,12 @@ struct Actor {
 
 impl<'m, B: Backend> Cohort<'m, B> {
     /// The runs `members`, all at the same step, with what their checkpoints hold.
-    pub(super) fn new(backend: &B, runs: &mut [Run<'_>], members: &'m [usize]) -> Result<Self> {
+    pub(super) fn new(
+        setup: &impl Setup<Backend = B>,
+        backend: &B,
+        runs: &mut [Run<'_>],
+        members: &'m [usize],
+    ) -> Result<Self> {
         let first = &runs[members[0]];
         let (settings, step) = (first.settings.clone(), first.step);
         let dimensions = first.task.dimensions.clone();
@@ -41,8 +45,7 @@ impl<'m, B: Backend> Cohort<'m, B> {
         let actor = Actor { learner: settings.method.learner(&cpu, &dimensions)?, backend: cpu };
         backend.set_step(step)?;
         let replicas = members.iter().map(|&member| (runs[member].settings, runs[member].task));
-        let batches = HostBatches::new(backend, replicas.collect(), step)?;
-        let batches: Rc<dyn BatchSource<B>> = Rc::new(batches);
+        let batches = setup.batches(backend, replicas.collect(), step)?;
         let captured = capture(backend, &learner, &batches);
         let cohort = Self { members, settings, learner, actor, batches, captured, step };
         cohort.resume(runs)?;

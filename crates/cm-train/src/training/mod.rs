@@ -4,14 +4,17 @@ mod cohort;
 mod report;
 mod run;
 
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use cm_learner::BatchSource;
 use cm_nn::Backend;
 
 use self::cohort::Cohort;
 pub use self::report::{Event, Report, Timings};
 use self::run::Run;
-use crate::{Error, Result, RunFolder, RunSettings, Task};
+use crate::batches::HostBatches;
+use crate::{Device, Error, Result, RunFolder, RunSettings, Task};
 
 /// One of several runs that are trained at once.
 #[derive(Clone, Copy, Debug)]
@@ -38,13 +41,53 @@ pub fn train_on<B: Backend>(
     make: impl Fn(&[u64]) -> cm_nn::Result<B>,
     replicas: &[Replica<'_>],
     stop: &AtomicBool,
+    watch: impl FnMut(usize, Event),
+) -> Result<Vec<Result<Report>>> {
+    train_with(&Make(make), None, replicas, stop, watch)
+}
+
+/// What runs are trained with.
+pub(crate) trait Setup {
+    type Backend: Backend;
+
+    /// A backend with a replica for each of the seeds.
+    fn backend(&self, seeds: &[u64]) -> cm_nn::Result<Self::Backend>;
+
+    /// The batches of the runs from `step` on, one replica for each.
+    fn batches(
+        &self,
+        backend: &Self::Backend,
+        runs: Vec<(&RunSettings, &Task)>,
+        step: u64,
+    ) -> Result<Rc<dyn BatchSource<Self::Backend>>> {
+        Ok(Rc::new(HostBatches::new(backend, runs, step)?))
+    }
+}
+
+/// Backends made by a function, and batches drawn on the host.
+pub(crate) struct Make<F>(pub(crate) F);
+
+impl<B: Backend, F: Fn(&[u64]) -> cm_nn::Result<B>> Setup for Make<F> {
+    type Backend = B;
+
+    fn backend(&self, seeds: &[u64]) -> cm_nn::Result<B> {
+        (self.0)(seeds)
+    }
+}
+
+/// [`train_on`] with any setup; the device is noted in the folders.
+pub(crate) fn train_with<S: Setup>(
+    setup: &S,
+    device: Option<Device>,
+    replicas: &[Replica<'_>],
+    stop: &AtomicBool,
     mut watch: impl FnMut(usize, Event),
 ) -> Result<Vec<Result<Report>>> {
     check_together(replicas)?;
     // A folder that cannot be taken is a failure of its replica alone.
     let (mut runs, mut places, mut reports) = (Vec::new(), Vec::new(), Vec::new());
     for (place, replica) in replicas.iter().enumerate() {
-        match Run::open(replica) {
+        match Run::open(replica, device) {
             Ok(run) => {
                 watch(place, Event::Started { step: run.step, steps: run.settings.steps });
                 runs.push(run);
@@ -57,8 +100,8 @@ pub fn train_on<B: Backend>(
     let mut watch = |member: usize, event| watch(places[member], event);
     while let Some((members, until)) = next_cohort(&runs) {
         let seeds = members.iter().map(|&member| runs[member].settings.seed).collect::<Vec<_>>();
-        let backend = make(&seeds)?;
-        let mut cohort = Cohort::new(&backend, &mut runs, &members)?;
+        let backend = setup.backend(&seeds)?;
+        let mut cohort = Cohort::new(setup, &backend, &mut runs, &members)?;
         cohort.begin(&mut runs, stop, &mut watch)?;
         cohort.advance(&mut runs, until, stop, &mut watch)?;
         if stop.load(Ordering::Relaxed) {

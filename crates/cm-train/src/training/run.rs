@@ -6,7 +6,7 @@ use cm_nn::Snapshot;
 
 use super::{Replica, Report, Timings};
 use crate::record::{Events, Table};
-use crate::{Checkpoint, Error, Evaluation, Result, RunFolder, RunSettings, Task};
+use crate::{Checkpoint, Device, Error, Evaluation, Result, RunFolder, RunSettings, Task};
 
 /// A run under way.
 pub(super) struct Run<'a> {
@@ -29,8 +29,8 @@ pub(super) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// Takes the folder, at its checkpoint if there is one.
-    pub(super) fn open(replica: &Replica<'a>) -> Result<Self> {
+    /// Takes the folder, at its checkpoint if there is one, and notes the device.
+    pub(super) fn open(replica: &Replica<'a>, device: Option<Device>) -> Result<Self> {
         let Replica { settings, task, folder } = *replica;
         settings.method.check()?;
         let lock = folder.lock()?;
@@ -40,6 +40,9 @@ impl<'a> Run<'a> {
         if let Some(checkpoint) = checkpoint {
             resume = Some([checkpoint.parameters, checkpoint.optimiser]);
             (step, best, lengths) = (checkpoint.step, checkpoint.best, checkpoint.lengths);
+        }
+        if let Some(device) = device.filter(|_| step < settings.steps) {
+            folder.note_device(step, device)?;
         }
         Ok(Self {
             metrics: Table::open(&folder.metrics_file(), lengths[0])?,

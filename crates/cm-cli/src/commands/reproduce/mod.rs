@@ -13,7 +13,8 @@ use cm_train::Device;
 pub(crate) struct Arguments {
     #[command(subcommand)]
     experiment: Experiment,
-    /// What to train on: `cpu`.
+    /// What to train on: `cpu`; `cuda` or `cuda:N`, a GPU; `auto`, a GPU if there is one. Behind the
+    /// last three `,highest`, `,tf32` (the default) or `,bf16`: the precision of matrix products.
     #[arg(long, default_value = "cpu", global = true)]
     device: Device,
 }
@@ -28,6 +29,7 @@ enum Experiment {
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let Arguments { experiment, device } = arguments;
+    let device = super::device(device)?;
     match experiment {
         Experiment::Pointmaze(arguments) => point_maze::run(&arguments, device),
         Experiment::Antmaze(arguments) => ant_maze::run(&arguments, device),

@@ -1,8 +1,9 @@
-//! Tables in print, and folders of figures.
+//! Tables in print, settings on the page, and folders of figures.
 
 use std::path::Path;
 
 use anyhow::Context;
+use cm_train::{Job, RunFolder};
 
 /// Columns as wide as their widest cell.
 pub(super) fn print_table(table: &[Vec<String>]) {
@@ -20,4 +21,11 @@ pub(super) fn print_table(table: &[Vec<String>]) {
 pub(super) fn make_folder(folder: &Path) -> anyhow::Result<()> {
     std::fs::create_dir_all(folder)
         .with_context(|| format!("{}: could not be made", folder.display()))
+}
+
+/// The settings of a run as they stand on a page, with the devices it was trained on.
+pub(super) fn settings_of(job: &Job) -> anyhow::Result<String> {
+    let devices = RunFolder::new(&job.folder).devices()?;
+    let devices = devices.iter().map(|(from, name)| format!("# {name} from step {from} on\n"));
+    Ok(devices.collect::<String>() + &job.settings.to_toml())
 }

@@ -3,7 +3,7 @@
 use cm_envs::ant_maze::Task;
 use cm_train::{Job, TaskSettings};
 
-use super::super::output::{make_folder, print_table};
+use super::super::output::{make_folder, print_table, settings_of};
 use super::super::results::{Results, Spread, draw_success, results};
 use super::Arguments;
 use super::paper::paper;
@@ -43,7 +43,7 @@ pub(super) fn write(arguments: &Arguments, tasks: &[Task], jobs: &[Job]) -> anyh
     }
     page.heading("Settings");
     for job in jobs {
-        page.details(&job.folder.display().to_string(), &job.settings.to_toml());
+        page.details(&job.folder.display().to_string(), &settings_of(job)?);
     }
     let file = arguments.out.join("index.html");
     cm_files::replace(&file, page.to_html())?;

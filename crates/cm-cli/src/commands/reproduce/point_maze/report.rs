@@ -5,7 +5,7 @@ use std::path::Path;
 use cm_envs::point_maze::PointMaze;
 use cm_train::{Job, Method, RunFolder, TaskSettings};
 
-use super::super::output::{make_folder, print_table};
+use super::super::output::{make_folder, print_table, settings_of};
 use super::super::results::{Results, Spread, draw_success, results};
 use super::maps::add_maps;
 use crate::figures::DataFigure;
@@ -83,7 +83,7 @@ pub(super) fn write(jobs: &[Job], out: &Path) -> anyhow::Result<()> {
     page.heading("Settings");
     for job in jobs {
         let name = format!("{}, seed {}", job.settings.method.method().title(), job.settings.seed);
-        page.details(&name, &job.settings.to_toml());
+        page.details(&name, &settings_of(job)?);
     }
     let file = out.join("index.html");
     cm_files::replace(&file, page.to_html())?;

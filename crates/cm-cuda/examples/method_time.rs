@@ -1,0 +1,101 @@
+//! Times of the methods' training steps on the first GPU, as they are shipped: CMD-1 at two sizes
+//! and every method of the 2-D experiment, for one seed and for eight at once.
+//!
+//! Every line is the median of 21 replays of one graph, by the device's own clock. Arguments, if
+//! any, are the precisions to measure. `CM_CUDA_PROFILE=1` adds how long each kernel takes.
+//!
+//! ```sh
+//! cargo run --release -p cm-cuda --example method_time -- tf32
+//! ```
+
+use cm_cuda::{CudaBackend, Device, Precision};
+use cm_learner::{Batch, BatchValues, Dimensions};
+use cm_nn::Backend;
+use cm_nn::testing::Exact;
+use cm_train::{Method, MethodSettings};
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+const REPLAYS: usize = 21;
+
+/// A method's step with the given batch, on random rows.
+fn time(
+    backend: &CudaBackend,
+    what: &str,
+    settings: &MethodSettings,
+    rows: usize,
+    dimensions: &Dimensions,
+) -> Result<()> {
+    let learner = settings.learner(backend, dimensions)?;
+    let batch = Batch::new(backend, rows, dimensions)?;
+    let seeds = backend.seeds().len();
+    for replica in 0..seeds {
+        let normal = |columns: usize, stream: u32| {
+            Exact::normal([rows, columns], 100 * replica as u32 + stream).to_f32()
+        };
+        let (state, action) = (dimensions.state(), dimensions.action());
+        let steps = (0..rows).map(|row| (row % 7) as f32).collect::<Vec<_>>();
+        batch.write(
+            replica,
+            &BatchValues {
+                state: &normal(state, 1),
+                action: &normal(action, 2),
+                next_state: &normal(state, 3),
+                goal: &normal(state, 4),
+                goal_action: &normal(action, 5),
+                steps_to_goal: &steps,
+            },
+        )?;
+    }
+    let device = backend.device().clone();
+    let mut step = backend.capture(|| learner.step(&batch.load()?));
+    for _ in 0..3 {
+        step.run()?;
+    }
+    device.wait()?;
+    let mut times = Vec::new();
+    for _ in 0..REPLAYS {
+        let (done, milliseconds) = device.time(|| step.run().map(drop))?;
+        done?;
+        times.push(milliseconds);
+    }
+    let (done, together) = device.time(|| (0..50).try_for_each(|_| step.run().map(drop)))?;
+    done?;
+    times.sort_by(f32::total_cmp);
+    let (median, each) = (1e3 * times[REPLAYS / 2], 20.0 * together);
+    let share = each / seeds as f32;
+    println!("{what:44} {median:9.1} us, {each:9.1} each of 50, {share:9.1} a seed");
+    Ok(())
+}
+
+fn main() -> Result<()> {
+    let device = match Device::open(0) {
+        Ok(device) => device,
+        Err(error) => {
+            println!("SKIPPED: {error}");
+            return Ok(());
+        }
+    };
+    let wanted = std::env::args().skip(1).collect::<Vec<_>>();
+    for precision in [Precision::Tf32, Precision::Bf16, Precision::Highest] {
+        if !wanted.is_empty() && !wanted.contains(&precision.to_string()) {
+            continue;
+        }
+        for seeds in [&[0][..], &[0, 1, 2, 3, 4, 5, 6, 7]] {
+            println!("\n{precision}, {} seeds", seeds.len());
+            let backend = CudaBackend::new(&device, seeds, precision)?;
+            let (ant, plane) = (Dimensions::new(29, 8, 0..2)?, Dimensions::new(2, 2, 0..2)?);
+            for (rows, width) in [(256, 512), (1024, 1024)] {
+                let settings = MethodSettings::ant_maze(Method::Cmd1, &[width; 4]);
+                let what = format!("cmd1, AntMaze, batch {rows}, 4 x {width}");
+                time(&backend, &what, &settings, rows, &ant)?;
+            }
+            for method in Method::ALL {
+                let what = format!("{}, plane, batch 256", method.key());
+                time(&backend, &what, &MethodSettings::plane(method), 256, &plane)?;
+            }
+        }
+    }
+    println!("{} MiB held", device.held_bytes() >> 20);
+    Ok(())
+}

@@ -1,0 +1,349 @@
+// IQE: the length of the union of the intervals [x_i, max(x_i, y_i)] of each group, reduced over
+// groups.
+//
+// The order of the left ends depends on x alone, so it is found once per row of x; then a pair is
+// one sweep from left to right.
+
+struct Groups {
+    unsigned count;
+    unsigned size;
+    float total_weight;
+    float maximum_weight;
+    int kind;  // 0 total, 1 maximum, 2 both
+};
+
+// With a learned logit the weights are its; s = sigmoid(logit).
+static __device__ __forceinline__ Groups weighted(Groups groups, Mat logit) {
+    if (logit.p) {
+        double s = 1.0 / (1.0 + exp(-(double)*at(logit)));
+        groups.total_weight = (float)((1.0 - s) / (double)groups.count);
+        groups.maximum_weight = (float)s;
+    }
+    return groups;
+}
+
+// A weight of 0 must not meet a length that overflowed.
+static __device__ __forceinline__ float reduced(const Groups& groups, float total, float maximum) {
+    if (groups.kind == 0) return groups.total_weight * total;
+    if (groups.kind == 1) return maximum;
+    return groups.total_weight * total + groups.maximum_weight * maximum;
+}
+
+// Maps floats to integers in the same order, NaN somewhere.
+static __device__ __forceinline__ unsigned ordered(float x) {
+    unsigned bits = __float_as_uint(x);
+    return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+}
+
+// Each group of each row in ascending order: values, and which feature of the group it was.
+extern "C" __global__ void iqe_order(Mat x, Mat values, Mat index, unsigned count, unsigned size) {
+    const float* in = at(x);
+    for (unsigned e = FIRST; e < count; e += THREADS) {
+        unsigned start = e / size * size, own = e - start, rank = 0;
+        unsigned mine = ordered(in[e]);
+        for (unsigned i = 0; i < size; i++) {
+            unsigned other = ordered(in[start + i]);
+            rank += other < mine || (other == mine && i < own) ? 1 : 0;
+        }
+        at(values)[start + rank] = in[e];
+        at(index)[start + rank] = __int_as_float((int)own);
+    }
+}
+
+// The ends of a group's intervals in the order of the left ones, and whose they are: in registers
+// if SIZE, the number of features of a group, is known when compiling (else it is 0). `step` is the
+// distance between the right ends of neighbouring features.
+template <unsigned SIZE>
+struct Intervals {
+    float x[SIZE], y[SIZE];
+    int features[SIZE];
+
+    __device__ __forceinline__ Intervals(
+        const float* left, const float* index, const float* right, size_t step) {
+#pragma unroll
+        for (unsigned k = 0; k < SIZE; k++) {
+            x[k] = left[k];
+            features[k] = __float_as_int(index[k]);
+        }
+#pragma unroll
+        for (unsigned k = 0; k < SIZE; k++) y[k] = right[(size_t)features[k] * step];
+    }
+    __device__ __forceinline__ float start(unsigned k) const { return x[k]; }
+    __device__ __forceinline__ float end(unsigned k) const { return y[k]; }
+    __device__ __forceinline__ int feature(unsigned k) const { return features[k]; }
+};
+
+template <>
+struct Intervals<0> {
+    const float *left, *index, *right;
+    size_t step;
+
+    __device__ __forceinline__ Intervals(
+        const float* left, const float* index, const float* right, size_t step)
+        : left(left), index(index), right(right), step(step) {}
+    __device__ __forceinline__ float start(unsigned k) const { return left[k]; }
+    __device__ __forceinline__ float end(unsigned k) const {
+        return right[(size_t)feature(k) * step];
+    }
+    __device__ __forceinline__ int feature(unsigned k) const { return __float_as_int(index[k]); }
+};
+
+// The length of one group. `probe` becomes NaN if an end is not finite.
+template <unsigned SIZE>
+static __device__ __forceinline__ float union_length(
+    const Intervals<SIZE>& group, unsigned size, float* probe) {
+    float reach = -INFINITE, length = 0.0f;
+#pragma unroll
+    for (unsigned k = 0; k < (SIZE ? SIZE : size); k++) {
+        float x = group.start(k), y = group.end(k);
+        *probe += (x - x) + (y - y);
+        float start = fmaxf(x, reach);
+        reach = fmaxf(y, start);
+        length += reach - start;
+    }
+    return length;
+}
+
+// Calls add_left(k, g) and add_right(feature, g) with the gradients of weight * union_length.
+//
+// Every connected piece of the union starts at one interval's left end and ends at one interval's
+// right end. Empty and hidden intervals do not count; intervals that only touch are separate
+// pieces.
+template <unsigned SIZE, typename Left, typename Right>
+static __device__ __forceinline__ void union_gradient(
+    const Intervals<SIZE>& group, unsigned size, float weight, Left add_left, Right add_right) {
+    float reach = -INFINITE;
+    int pending = -1;
+#pragma unroll
+    for (unsigned k = 0; k < (SIZE ? SIZE : size); k++) {
+        float x = group.start(k), y = group.end(k);
+        if (y > fmaxf(x, reach)) {
+            if (!(reach > x)) {
+                // A new piece: the one before ends where its last interval does.
+                if (pending >= 0) add_right(pending, weight);
+                add_left(k, -weight);
+            }
+            pending = group.feature(k);
+        }
+        reach = fmaxf(y, reach);
+    }
+    if (pending >= 0) add_right(pending, weight);
+}
+
+// The lengths of a pair's groups: their total, and the first largest one.
+template <unsigned SIZE>
+static __device__ __forceinline__ void union_lengths(
+    const float* left, const float* order, const float* right, size_t step, const Groups& groups,
+    float* total, float* maximum, int* arg, float* probe) {
+    for (unsigned group = 0; group < groups.count; group++) {
+        size_t start = (size_t)group * groups.size;
+        Intervals<SIZE> intervals(left + start, order + start, right + start * step, step);
+        float length = union_length(intervals, groups.size, probe);
+        *total += length;
+        if (length > *maximum) {
+            *maximum = length;
+            *arg = (int)group;
+        }
+    }
+}
+
+// Distances of pairs, with their totals, maxima and first largest groups if wanted; y_t is y
+// transposed. One block is 128 columns of one row.
+extern "C" __global__ void iqe_pairs(
+    Mat values, Mat index, Mat y_t, Mat logit, Mat distances, Mat totals, Mat maxima, Mat args,
+    unsigned n, unsigned m, Groups plain) {
+    unsigned tiles = (m + blockDim.x - 1) / blockDim.x;
+    unsigned i = blockIdx.x / tiles, j = blockIdx.x % tiles * blockDim.x + threadIdx.x;
+    if (j >= m) return;
+    Groups groups = weighted(plain, logit);
+    size_t width = (size_t)groups.count * groups.size;
+    const float *left = at(values) + i * width, *order = at(index) + i * width;
+    const float* right = at(y_t) + j;
+    float total = 0.0f, maximum = -INFINITE, probe = 0.0f;
+    int arg = 0;
+    if (groups.size == 8) {
+        union_lengths<8>(left, order, right, m, groups, &total, &maximum, &arg, &probe);
+    } else {
+        union_lengths<0>(left, order, right, m, groups, &total, &maximum, &arg, &probe);
+    }
+    size_t place = (size_t)i * m + j;
+    at(distances)[place] = reduced(groups, total, maximum) + probe;
+    float *t = maybe(totals), *most = maybe(maxima), *which = maybe(args);
+    if (t) t[place] = total;
+    if (most) most[place] = maximum;
+    if (which) which[place] = __int_as_float(arg);
+}
+
+static __device__ __forceinline__ float pair_weight(
+    const Groups& groups, const float* args, size_t place, unsigned group, float grad) {
+    bool most = groups.kind != 0 && __float_as_int(args[place]) == (int)group;
+    return grad * (most ? groups.total_weight + groups.maximum_weight : groups.total_weight);
+}
+
+// dx: one warp a row and group, its lanes at neighbouring columns. The sums of each lane lie in
+// registers for groups of 8, else in shared memory, or in `scratch` if they do not fit.
+extern "C" __global__ void iqe_gradient_x(
+    Mat values, Mat index, Mat y_t, Mat logit, Mat grad, Mat args, Mat dx, Mat scratch, unsigned n,
+    unsigned m, Groups plain) {
+    extern __shared__ float shared[];
+    unsigned warp = FIRST >> 5, lane = threadIdx.x & 31;
+    Groups groups = weighted(plain, logit);
+    if (warp >= n * groups.count) return;
+    unsigned i = warp / groups.count, group = warp % groups.count, size = groups.size;
+    size_t width = (size_t)groups.count * size, start = (size_t)group * size;
+    const float *left = at(values) + i * width + start, *order = at(index) + i * width + start;
+    const float *g = at(grad) + (size_t)i * m, *which = maybe(args), *right = at(y_t) + start * m;
+    float* out = at(dx) + i * width + start;
+    if (size == 8) {
+        float sums[8] = {};
+        for (unsigned j = lane; j < m; j += 32) {
+            float weight = pair_weight(groups, which, (size_t)i * m + j, group, g[j]);
+            Intervals<8> intervals(left, order, right + j, m);
+            union_gradient(
+                intervals, size, weight, [&](unsigned k, float d) { sums[k] += d; },
+                [](int, float) {});
+        }
+#pragma unroll
+        for (unsigned k = 0; k < 8; k++) {
+            float sum = warp_sum(sums[k]);
+            if (lane == 0) out[__float_as_int(order[k])] = sum;
+        }
+        return;
+    }
+    float* sums = maybe(scratch);
+    sums = sums ? sums + (size_t)warp * size * 32 : shared + (threadIdx.x >> 5) * size * 32;
+    for (unsigned k = 0; k < size; k++) sums[k * 32 + lane] = 0.0f;
+    for (unsigned j = lane; j < m; j += 32) {
+        float weight = pair_weight(groups, which, (size_t)i * m + j, group, g[j]);
+        Intervals<0> intervals(left, order, right + j, m);
+        union_gradient(
+            intervals, size, weight, [&](unsigned k, float d) { sums[k * 32 + lane] += d; },
+            [](int, float) {});
+    }
+    __syncwarp();
+    for (unsigned k = 0; k < size; k++) {
+        float sum = warp_sum(sums[k * 32 + lane]);
+        if (lane == 0) out[__float_as_int(order[k])] = sum;
+    }
+}
+
+// The sums of dy of one column and group over the rows `first`, `first + parts`, ...
+template <unsigned SIZE, typename Sums>
+static __device__ __forceinline__ void sum_rows(
+    const float* left, const float* order, const float* right, const float* grad,
+    const float* which, unsigned j, unsigned n, unsigned m, unsigned group, unsigned first,
+    unsigned parts, const Groups& groups, Sums add) {
+    size_t width = (size_t)groups.count * groups.size;
+    for (unsigned i = first; i < n; i += parts) {
+        size_t place = (size_t)i * m + j;
+        float weight = pair_weight(groups, which, place, group, grad[place]);
+        Intervals<SIZE> intervals(left + i * width, order + i * width, right, m);
+        union_gradient(intervals, groups.size, weight, [](unsigned, float) {}, add);
+    }
+}
+
+// dy: a block has 32 columns of one group; its warps share the rows among them. The sums lie in
+// shared memory, or in `scratch` (then the first warp has all rows).
+extern "C" __global__ void iqe_gradient_y(
+    Mat values, Mat index, Mat y_t, Mat logit, Mat grad, Mat args, Mat dy, Mat scratch, unsigned n,
+    unsigned m, Groups plain) {
+    extern __shared__ float shared[];
+    Groups groups = weighted(plain, logit);
+    unsigned tiles = (m + 31) / 32, size = groups.size, part = threadIdx.x >> 5;
+    unsigned group = blockIdx.x / tiles, j = blockIdx.x % tiles * 32 + (threadIdx.x & 31);
+    bool inside = j < m;
+    float* sums = maybe(scratch);
+    unsigned parts = sums ? 1 : blockDim.x / 32;
+    size_t apart = sums ? (size_t)m : blockDim.x;
+    sums = sums ? sums + (size_t)group * size * m + j : shared + threadIdx.x;
+    size_t width = (size_t)groups.count * size, start = (size_t)group * size;
+    if (inside && part < parts) {
+        for (unsigned k = 0; k < size; k++) sums[k * apart] = 0.0f;
+        const float *left = at(values) + start, *order = at(index) + start;
+        const float *right = at(y_t) + start * m + j, *g = at(grad), *which = maybe(args);
+        auto add = [&](int feature, float d) { sums[feature * apart] += d; };
+        if (size == 8) {
+            sum_rows<8>(left, order, right, g, which, j, n, m, group, part, parts, groups, add);
+        } else {
+            sum_rows<0>(left, order, right, g, which, j, n, m, group, part, parts, groups, add);
+        }
+    }
+    __syncthreads();
+    if (!inside || part != 0) return;
+    float* out = at(dy) + j * width + start;
+    for (unsigned k = 0; k < size; k++) {
+        float sum = sums[k * apart];
+        for (unsigned p = 1; p < parts; p++) sum += sums[k * apart + 32 * p];
+        out[k] = sum;
+    }
+}
+
+// The gradient of the logit from the pairs' (or rows') totals and maxima.
+extern "C" __global__ void iqe_logit_gradient(
+    Mat grad, Mat totals, Mat maxima, Mat logit, Mat d_logit, unsigned count, unsigned groups) {
+    double value = *at(logit);
+    double slope = 1.0 / (1.0 + exp(-value)) / (1.0 + exp(value)), sum = 0.0;
+    const float *g = at(grad), *total = at(totals), *most = at(maxima);
+    for (unsigned i = threadIdx.x; i < count; i += blockDim.x) {
+        // Lengths that overflowed count as the largest number.
+        double mean = (double)fminf(total[i], LARGEST) / (double)groups;
+        sum += (double)g[i] * slope * ((double)fminf(most[i], LARGEST) - mean);
+    }
+    sum = block_sum(sum);
+    if (threadIdx.x == 0) *at(d_logit) = (float)fmin(fmax(sum, -(double)LARGEST), (double)LARGEST);
+}
+
+// The distances between rows: one warp a row, its lanes at different groups.
+extern "C" __global__ void iqe_rows(
+    Mat values, Mat index, Mat y, Mat logit, Mat distances, Mat totals, Mat maxima, Mat args,
+    unsigned n, Groups plain) {
+    unsigned row = FIRST >> 5, lane = threadIdx.x & 31;
+    if (row >= n) return;
+    Groups groups = weighted(plain, logit);
+    size_t width = (size_t)groups.count * groups.size, first = row * width;
+    float total = 0.0f, maximum = -INFINITE, probe = 0.0f;
+    int arg = 0x7fffffff;
+    for (unsigned group = lane; group < groups.count; group += 32) {
+        size_t start = first + (size_t)group * groups.size;
+        Intervals<0> intervals(at(values) + start, at(index) + start, at(y) + start, 1);
+        float length = union_length(intervals, groups.size, &probe);
+        total += length;
+        if (length > maximum) {
+            maximum = length;
+            arg = (int)group;
+        }
+    }
+    total = warp_sum(total);
+    probe = warp_sum(probe);
+    float most = warp_larger(maximum);
+    if (maximum != most) arg = 0x7fffffff;
+    for (int step = 16; step > 0; step >>= 1) {
+        arg = min(arg, __shfl_xor_sync(0xffffffffu, arg, step));
+    }
+    if (lane != 0) return;
+    at(distances)[row] = reduced(groups, total, most) + probe;
+    float *t = maybe(totals), *m = maybe(maxima), *which = maybe(args);
+    if (t) t[row] = total;
+    if (m) m[row] = most;
+    if (which) which[row] = __int_as_float(arg);
+}
+
+// Gradients to x and y of the distances between rows: one thread a row and group.
+extern "C" __global__ void iqe_rows_gradient(
+    Mat values, Mat index, Mat y, Mat logit, Mat grad, Mat args, Mat dx, Mat dy, unsigned n,
+    Groups plain) {
+    Groups groups = weighted(plain, logit);
+    for (unsigned e = FIRST; e < n * groups.count; e += THREADS) {
+        unsigned row = e / groups.count, group = e % groups.count, size = groups.size;
+        size_t start = (size_t)e * size;
+        float weight = pair_weight(groups, maybe(args), row, group, at(grad)[row]);
+        float *to_x = at(dx) + start, *to_y = at(dy) + start;
+        const float* order = at(index) + start;
+        for (unsigned k = 0; k < size; k++) to_x[k] = to_y[k] = 0.0f;
+        Intervals<0> intervals(at(values) + start, order, at(y) + start, 1);
+        union_gradient(
+            intervals, size, weight,
+            [&](unsigned k, float d) { to_x[__float_as_int(order[k])] += d; },
+            [&](int feature, float d) { to_y[feature] += d; });
+    }
+}

@@ -1,0 +1,102 @@
+// Moving rows and columns about.
+
+// y[i, j] = x[i, j] for `rows` rows of `columns` numbers that lie `x_step` and `y_step` apart.
+extern "C" __global__ void copy_columns(
+    Mat x, Mat y, unsigned count, unsigned columns, unsigned x_step, unsigned y_step) {
+    const float* in = at(x);
+    float* out = at(y);
+    for (unsigned i = FIRST; i < count; i += THREADS) {
+        unsigned row = i / columns, column = i - row * columns;
+        out[(size_t)row * y_step + column] = in[(size_t)row * x_step + column];
+    }
+}
+
+// y [rows, columns] is x [rows, width] from column `start` on, and 0 elsewhere.
+extern "C" __global__ void pad_columns(
+    Mat x, Mat y, unsigned count, unsigned columns, unsigned start, unsigned width) {
+    const float* in = at(x);
+    float* out = at(y);
+    for (unsigned i = FIRST; i < count; i += THREADS) {
+        unsigned row = i / columns, column = i - row * columns;
+        bool inside = column >= start && column < start + width;
+        out[i] = inside ? in[(size_t)row * width + column - start] : 0.0f;
+    }
+}
+
+// y[(i + distance) mod count] = x[i].
+extern "C" __global__ void rotate(Mat x, Mat y, unsigned count, unsigned distance) {
+    const float* in = at(x);
+    float* out = at(y);
+    for (unsigned i = FIRST; i < count; i += THREADS) {
+        unsigned target = i + distance;
+        out[target >= count ? target - count : target] = in[i];
+    }
+}
+
+// Truncated, at most rows - 1, and 0 for negative numbers and NaN.
+static __device__ __forceinline__ unsigned row_index(float index, unsigned rows) {
+    if (!(index > 0.0f)) return 0;
+    return index >= (float)rows ? rows - 1 : min((unsigned)index, rows - 1);
+}
+
+extern "C" __global__ void gather(
+    Mat x, Mat index, Mat y, unsigned rows, unsigned columns, unsigned count) {
+    const float *in = at(x), *indices = at(index);
+    float* out = at(y);
+    for (unsigned i = FIRST; i < count; i += THREADS) {
+        unsigned row = i / columns, column = i - row * columns;
+        out[i] = in[(size_t)row_index(indices[row], rows) * columns + column];
+    }
+}
+
+// One block a row of dx, which adds the rows of dy that were taken from it in their order.
+extern "C" __global__ void gather_gradient(
+    Mat dy, Mat index, Mat dx, unsigned rows, unsigned columns, unsigned taken) {
+    const float *grad = at(dy), *indices = at(index);
+    float* out = at(dx) + (size_t)blockIdx.x * columns;
+    for (unsigned first = 0; first < columns; first += blockDim.x) {
+        unsigned column = first + threadIdx.x;
+        float sum = 0.0f;
+        for (unsigned i = 0; i < taken; i++) {
+            if (row_index(indices[i], rows) == blockIdx.x && column < columns) {
+                sum += grad[(size_t)i * columns + column];
+            }
+        }
+        if (column < columns) out[column] = sum;
+    }
+}
+
+// y[j, i] = x[i, j], in tiles of 32 x 32 by blocks of 32 x 8 threads.
+extern "C" __global__ void transpose(Mat x, Mat y, unsigned rows, unsigned columns) {
+    __shared__ float tile[32][33];
+    const float* in = at(x);
+    float* out = at(y);
+    unsigned lane = threadIdx.x & 31, part = threadIdx.x >> 5;
+    unsigned tiles = (columns + 31) / 32;
+    unsigned row = blockIdx.x / tiles * 32, column = blockIdx.x % tiles * 32;
+    for (unsigned i = part; i < 32; i += 8) {
+        if (row + i < rows && column + lane < columns) {
+            tile[i][lane] = in[(size_t)(row + i) * columns + column + lane];
+        }
+    }
+    __syncthreads();
+    for (unsigned i = part; i < 32; i += 8) {
+        if (column + i < columns && row + lane < rows) {
+            out[(size_t)(column + i) * rows + row + lane] = tile[lane][i];
+        }
+    }
+}
+
+extern "C" __global__ void diagonal(Mat x, Mat y, unsigned n) {
+    for (unsigned i = FIRST; i < n; i += THREADS) at(y)[i] = at(x)[(size_t)i * (n + 1)];
+}
+
+// dx is dy on the diagonal and 0 elsewhere.
+extern "C" __global__ void diagonal_gradient(Mat dy, Mat dx, unsigned n, unsigned count) {
+    const float* grad = at(dy);
+    float* out = at(dx);
+    for (unsigned i = FIRST; i < count; i += THREADS) {
+        unsigned row = i / n, column = i - row * n;
+        out[i] = row == column ? grad[row] : 0.0f;
+    }
+}

@@ -1,0 +1,126 @@
+// Sums, means, maxima and log-sum-exps of groups of numbers.
+
+enum Reduction { SUM, MEAN, MAXIMUM, LOG_SUM_EXP, COUNT_EQUAL };
+
+// y[g] = f of the `length` numbers of group g, which lie side by side: one block a group.
+extern "C" __global__ void reduce_rows(Mat x, Mat y, unsigned length, int f) {
+    const float* in = at(x) + (size_t)blockIdx.x * length;
+    float* out = at(y) + blockIdx.x;
+    if (f == SUM || f == MEAN) {
+        double sum = 0.0;
+        for (unsigned i = threadIdx.x; i < length; i += blockDim.x) sum += in[i];
+        sum = block_sum(sum);
+        float total = (float)sum;
+        if (threadIdx.x == 0) *out = f == SUM ? total : total / (float)length;
+        return;
+    }
+    float largest = -INFINITE;
+    for (unsigned i = threadIdx.x; i < length; i += blockDim.x) largest = larger(largest, in[i]);
+    largest = block_larger(largest);
+    if (f == MAXIMUM || isinf(largest)) {
+        if (threadIdx.x == 0) *out = largest;
+        return;
+    }
+    double sum = 0.0;
+    for (unsigned i = threadIdx.x; i < length; i += blockDim.x) sum += softmax_exp(in[i] - largest);
+    float total = (float)block_sum(sum);
+    if (threadIdx.x == 0) *out = largest + logf(total);
+}
+
+// The same for the columns of x [rows, columns]: 32 columns a block of 32 x 8 threads.
+extern "C" __global__ void reduce_columns(Mat x, Mat y, unsigned rows, unsigned columns, int f) {
+    __shared__ double parts[8][33];
+    unsigned lane = threadIdx.x & 31, part = threadIdx.x >> 5, column = blockIdx.x * 32 + lane;
+    bool inside = column < columns;
+    const float* in = at(x) + (inside ? column : 0);
+    float* out = at(y) + column;
+    if (f == SUM || f == MEAN) {
+        double sum = 0.0;
+        if (inside) for (unsigned i = part; i < rows; i += 8) sum += in[(size_t)i * columns];
+        parts[part][lane] = sum;
+        __syncthreads();
+        if (part != 0 || !inside) return;
+        for (int p = 1; p < 8; p++) sum += parts[p][lane];
+        float total = (float)sum;
+        *out = f == SUM ? total : total / (float)rows;
+        return;
+    }
+    float largest = -INFINITE;
+    if (inside) {
+        for (unsigned i = part; i < rows; i += 8) {
+            largest = larger(largest, in[(size_t)i * columns]);
+        }
+    }
+    parts[part][lane] = largest;
+    __syncthreads();
+    for (int p = 0; p < 8; p++) largest = larger(largest, (float)parts[p][lane]);
+    __syncthreads();
+    double sum = 0.0;
+    if (inside && f == LOG_SUM_EXP && !isinf(largest)) {
+        for (unsigned i = part; i < rows; i += 8) {
+            sum += softmax_exp(in[(size_t)i * columns] - largest);
+        }
+    }
+    parts[part][lane] = sum;
+    __syncthreads();
+    if (part != 0 || !inside) return;
+    for (int p = 1; p < 8; p++) sum += parts[p][lane];
+    *out = f == MAXIMUM || isinf(largest) ? largest : largest + logf((float)sum);
+}
+
+// The column sums of x, or of the products of x and y if y is given.
+extern "C" __global__ void column_sums(Mat x, Mat y, Mat sums, unsigned rows, unsigned columns) {
+    __shared__ float parts[8][33];
+    unsigned lane = threadIdx.x & 31, part = threadIdx.x >> 5, column = blockIdx.x * 32 + lane;
+    const float *a = at(x), *b = maybe(y);
+    float sum = 0.0f;
+    if (column < columns) {
+        for (unsigned i = part; i < rows; i += 8) {
+            size_t place = (size_t)i * columns + column;
+            sum += b ? a[place] * b[place] : a[place];
+        }
+    }
+    parts[part][lane] = sum;
+    __syncthreads();
+    if (part != 0 || column >= columns) return;
+    for (int p = 1; p < 8; p++) sum += parts[p][lane];
+    at(sums)[column] = sum;
+}
+
+// How many numbers of each group equal y[group]; numbers of a group are `step` apart, the first
+// ones of neighbouring groups `apart`. One warp a group.
+extern "C" __global__ void count_equal(
+    Mat x, Mat y, Mat counts, unsigned groups, unsigned length, unsigned apart, unsigned step) {
+    unsigned group = FIRST >> 5;
+    if (group >= groups) return;
+    const float* in = at(x) + (size_t)group * apart;
+    float best = at(y)[group], count = 0.0f;
+    for (unsigned i = threadIdx.x & 31; i < length; i += 32) {
+        count += in[(size_t)i * step] == best ? 1.0f : 0.0f;
+    }
+    count = warp_sum(count);
+    if ((threadIdx.x & 31) == 0) at(counts)[group] = count;
+}
+
+// The gradient of a reduction. `columns` is x's; the group is the row, the column or the whole.
+extern "C" __global__ void reduce_gradient(
+    Mat x, Mat y, Mat dy, Mat counts, Mat dx, unsigned columns, unsigned count, unsigned length,
+    unsigned by_row, unsigned by_column, int f) {
+    const float *in = at(x), *result = at(y), *grad = at(dy), *winners = maybe(counts);
+    float* out = at(dx);
+    for (unsigned i = FIRST; i < count; i += THREADS) {
+        unsigned row = i / columns, column = i - row * columns;
+        unsigned group = row * by_row + column * by_column;
+        float g = grad[group], best;
+        switch (f) {
+            case SUM: break;
+            case MEAN: g = g / (float)length; break;
+            case MAXIMUM: g = in[i] == result[group] ? g / winners[group] : 0.0f; break;
+            case LOG_SUM_EXP:
+                best = result[group];
+                g = best == -INFINITE ? 0.0f : g * softmax_exp(in[i] - best);
+                break;
+        }
+        out[i] = g;
+    }
+}

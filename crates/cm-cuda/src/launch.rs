@@ -1,0 +1,152 @@
+//! A kernel with its arguments, and which buffers it reads and writes.
+
+use std::rc::Rc;
+
+use crate::Result;
+use crate::compile::Module;
+use crate::driver::{LaunchShape, Packed};
+use crate::memory::Buffer;
+
+/// A part of a buffer, from element `offset` on.
+#[derive(Clone)]
+pub(crate) struct View {
+    pub(crate) buffer: Rc<Buffer>,
+    pub(crate) offset: usize,
+}
+
+/// What a kernel does with a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Use {
+    Read,
+    Write,
+    /// Reads, then overwrites.
+    Update,
+}
+
+/// An argument of a kernel.
+#[derive(Clone)]
+pub(crate) enum Argument {
+    /// A `Mat`: address and stride.
+    Matrix(View, Use),
+    /// A `Mat` that was not given.
+    Nothing,
+    /// A plain address.
+    Pointer(View, Use),
+    Unsigned(u32),
+    Signed(i32),
+    Float(f32),
+    /// A struct: its members in order, filled up with zeros to a size in bytes.
+    Struct(Vec<Argument>, usize),
+}
+
+impl From<u32> for Argument {
+    fn from(value: u32) -> Self {
+        Self::Unsigned(value)
+    }
+}
+
+impl From<i32> for Argument {
+    fn from(value: i32) -> Self {
+        Self::Signed(value)
+    }
+}
+
+impl From<f32> for Argument {
+    fn from(value: f32) -> Self {
+        Self::Float(value)
+    }
+}
+
+impl Argument {
+    /// Appends the argument as it lies in memory; members are aligned to their size.
+    fn pack(&self, bytes: &mut Vec<u8>) -> Result<()> {
+        match self {
+            Self::Matrix(view, _) => {
+                align(bytes, 8);
+                let address = view.buffer.address()? + 4 * view.offset as u64;
+                bytes.extend(address.to_ne_bytes());
+                bytes.extend((view.buffer.stride as i64).to_ne_bytes());
+            }
+            Self::Pointer(view, _) => {
+                align(bytes, 8);
+                let address = view.buffer.address()? + 4 * view.offset as u64;
+                bytes.extend(address.to_ne_bytes());
+            }
+            Self::Nothing => {
+                align(bytes, 8);
+                bytes.extend([0; 16]);
+            }
+            Self::Unsigned(value) => bytes.extend(value.to_ne_bytes()),
+            Self::Signed(value) => bytes.extend(value.to_ne_bytes()),
+            Self::Float(value) => bytes.extend(value.to_ne_bytes()),
+            Self::Struct(members, size) => {
+                let start = bytes.len();
+                members.iter().try_for_each(|member| member.pack(bytes))?;
+                debug_assert!(bytes.len() - start <= *size, "a struct larger than it is");
+                bytes.resize(start + size, 0);
+            }
+        }
+        Ok(())
+    }
+
+    fn each_use(&self, visit: &mut impl FnMut(&Rc<Buffer>, Use)) {
+        match self {
+            Self::Matrix(view, use_) | Self::Pointer(view, use_) => visit(&view.buffer, *use_),
+            Self::Struct(members, _) => {
+                members.iter().for_each(|member| member.each_use(visit));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn align(bytes: &mut Vec<u8>, to: usize) {
+    bytes.resize(bytes.len().next_multiple_of(to), 0);
+}
+
+/// A kernel to run.
+#[derive(Clone)]
+pub(crate) struct Launch {
+    pub(crate) module: Module,
+    pub(crate) kernel: &'static str,
+    pub(crate) shape: LaunchShape,
+    pub(crate) arguments: Vec<Argument>,
+}
+
+impl Launch {
+    /// The arguments in memory; every buffer must have its place.
+    pub(crate) fn pack(&self) -> Result<Packed> {
+        let mut packed = Packed::default();
+        for argument in &self.arguments {
+            let mut bytes = Vec::new();
+            argument.pack(&mut bytes)?;
+            packed.push(&bytes);
+        }
+        Ok(packed)
+    }
+
+    /// Visits every buffer with what happens to it.
+    pub(crate) fn each_use(&self, mut visit: impl FnMut(&Rc<Buffer>, Use)) {
+        self.arguments.iter().for_each(|argument| argument.each_use(&mut visit));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn structs_lie_in_memory_as_the_compiler_lays_them_out() {
+        let argument = Argument::Struct(
+            vec![1_u32.into(), Argument::Nothing, 2.5_f32.into(), (-1_i32).into()],
+            40,
+        );
+        let mut bytes = Vec::new();
+        argument.pack(&mut bytes).unwrap();
+        assert_eq!(bytes.len(), 40);
+        assert_eq!(bytes[..4], 1_u32.to_ne_bytes());
+        assert_eq!(bytes[8..24], [0; 16]);
+        assert_eq!(bytes[24..28], 2.5_f32.to_ne_bytes());
+        assert_eq!(bytes[28..32], (-1_i32).to_ne_bytes());
+    }
+}

@@ -1,0 +1,29 @@
+#![doc = include_str!("../README.md")]
+
+mod arena;
+mod backend;
+mod capture;
+mod compile;
+mod data;
+mod device;
+mod driver;
+mod error;
+mod heads;
+mod launch;
+mod memory;
+mod nvrtc;
+mod ops;
+mod precision;
+mod profile;
+mod schedule;
+mod tape;
+mod tensor;
+pub mod testing;
+
+pub use backend::CudaBackend;
+pub use data::{DeviceData, GatherSettings, Gathered};
+pub use device::{Device, DeviceInfo};
+pub use error::{Error, Result};
+pub use heads::Heads;
+pub use precision::Precision;
+pub use tensor::{CudaCell, CudaTensor};

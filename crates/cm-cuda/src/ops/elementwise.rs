@@ -1,0 +1,146 @@
+//! Constants, `scale x + shift`, functions of one number, and sums of gradients.
+
+use cm_nn::{Activation, Map, Result, Shape};
+
+use super::arguments;
+use crate::backend::CudaBackend;
+use crate::compile::Module::Elementwise;
+use crate::launch::Argument;
+use crate::tensor::CudaTensor;
+
+/// A matrix of one value, made on the device.
+pub(crate) fn fill(backend: &CudaBackend, shape: Shape, value: f32) -> Result<CudaTensor> {
+    let y = backend.new_tensor(shape)?;
+    backend.each(Elementwise, "fill", y.count(), arguments![y.write(), y.count(), value])?;
+    Ok(y)
+}
+
+pub(crate) fn affine(
+    backend: &CudaBackend,
+    x: &CudaTensor,
+    scale: f32,
+    shift: f32,
+) -> Result<CudaTensor> {
+    let place = backend.place(x);
+    let y = apply_affine(backend, x, scale, shift)?;
+    Ok(backend.record(y, &[place], || {
+        move |backend: &CudaBackend, slots: &mut crate::tape::Slots, dy: CudaTensor| {
+            let Some(place) = place else { return Ok(()) };
+            slots.add(place, apply_affine(backend, &dy, scale, 0.0)?);
+            Ok(())
+        }
+    }))
+}
+
+fn apply_affine(
+    backend: &CudaBackend,
+    x: &CudaTensor,
+    scale: f32,
+    shift: f32,
+) -> Result<CudaTensor> {
+    let y = backend.new_tensor(x.shape)?;
+    let arguments = arguments![x.read(), y.write(), x.count(), scale, shift];
+    backend.each(Elementwise, "affine", x.count(), arguments)?;
+    Ok(y)
+}
+
+pub(crate) fn map(backend: &CudaBackend, x: &CudaTensor, f: Map) -> Result<CudaTensor> {
+    let place = backend.place(x);
+    let (code, low, high) = code_of(f)?;
+    let y = backend.new_tensor(x.shape)?;
+    let arguments = arguments![x.read(), y.write(), x.count(), code, low, high];
+    backend.each(Elementwise, "map", x.count(), arguments)?;
+    Ok(backend.record(y, &[place], || {
+        let x = x.clone();
+        move |backend: &CudaBackend, slots: &mut crate::tape::Slots, dy: CudaTensor| {
+            let Some(place) = place else { return Ok(()) };
+            let dx = backend.new_tensor(x.shape)?;
+            let arguments = arguments![x.read(), dy.read(), dx.write(), x.count(), code, low, high];
+            backend.each(Elementwise, "map_gradient", x.count(), arguments)?;
+            slots.add(place, dx);
+            Ok(())
+        }
+    }))
+}
+
+/// The number of an activation in `functions.cuh`.
+pub(crate) fn activation_code(activation: Activation) -> i32 {
+    match activation {
+        Activation::Identity => 0,
+        Activation::Relu => 1,
+        Activation::Silu => 2,
+        Activation::Gelu => 3,
+        Activation::Tanh => 4,
+    }
+}
+
+/// The number of a function in `functions.cuh`, and its bounds if it has any.
+fn code_of(f: Map) -> Result<(i32, f32, f32)> {
+    let code = match f {
+        Map::Activation(activation) => activation_code(activation),
+        Map::Sigmoid => 5,
+        Map::Softplus => 6,
+        Map::Exp => 7,
+        Map::Log => 8,
+        Map::Square => 9,
+        Map::Sqrt => 10,
+        Map::Abs => 11,
+        Map::Step => 12,
+        Map::Clamp { low, high } => return Ok((13, low, high)),
+        other => {
+            return Err(cm_nn::Error::Setting {
+                setting: "function".into(),
+                expected: "one that the CUDA backend has",
+                found: format!("{other:?}"),
+            });
+        }
+    };
+    Ok((code, 0.0, 0.0))
+}
+
+/// A matrix whose elements are added to a sum from element `start` on.
+pub(crate) struct Part {
+    pub(crate) tensor: CudaTensor,
+    pub(crate) start: usize,
+}
+
+/// How many parts one kernel adds.
+const MOST_PARTS: usize = 8;
+/// Bytes of `struct Parts`.
+const PARTS_SIZE: usize = MOST_PARTS * 24;
+
+/// The sum of the parts, zero where there are none, times `factor` if it is given.
+pub(crate) fn add_parts(
+    backend: &CudaBackend,
+    shape: Shape,
+    mut parts: Vec<Part>,
+    factor: Option<&CudaTensor>,
+) -> Result<CudaTensor> {
+    let count = shape[0] * shape[1];
+    if let ([part], None) = (&parts[..], factor)
+        && part.tensor.shape == shape
+    {
+        return Ok(part.tensor.clone());
+    }
+    while parts.len() > MOST_PARTS {
+        let rest = parts.split_off(MOST_PARTS);
+        let sum = add_parts(backend, shape, parts, None)?;
+        parts = vec![Part { tensor: sum, start: 0 }];
+        parts.extend(rest);
+    }
+    let y = backend.new_tensor(shape)?;
+    let members = parts.iter().flat_map(|Part { tensor, start }| {
+        let end = *start as u32 + tensor.count();
+        [tensor.read(), Argument::Unsigned(*start as u32), Argument::Unsigned(end)]
+    });
+    let table = Argument::Struct(members.collect(), PARTS_SIZE);
+    let arguments = arguments![
+        y.write(),
+        table,
+        crate::tensor::maybe_read(factor),
+        parts.len() as u32,
+        count as u32
+    ];
+    backend.each(Elementwise, "add_parts", count as u32, arguments)?;
+    Ok(y)
+}

@@ -1,0 +1,61 @@
+//! Layer normalisation.
+
+use cm_nn::Result;
+
+use super::arguments;
+use super::reduce::column_sums;
+use crate::backend::CudaBackend;
+use crate::compile::Module::LayerNorm;
+use crate::tape::Slots;
+use crate::tensor::CudaTensor;
+
+pub(crate) fn layer_norm(
+    backend: &CudaBackend,
+    x: &CudaTensor,
+    gain: &CudaTensor,
+    bias: &CudaTensor,
+    epsilon: f32,
+) -> Result<CudaTensor> {
+    let places = [backend.place(x), backend.place(gain), backend.place(bias)];
+    let [rows, columns] = x.shape;
+    let (y, normal) = (backend.new_tensor(x.shape)?, backend.new_tensor(x.shape)?);
+    let deviation = backend.new_tensor([rows, 1])?;
+    let arguments = arguments![
+        x.read(),
+        gain.read(),
+        bias.read(),
+        normal.write(),
+        deviation.write(),
+        y.write(),
+        rows as u32,
+        columns as u32,
+        epsilon
+    ];
+    backend.warps(LayerNorm, "layer_norm", rows, arguments)?;
+    Ok(backend.record(y, &places, || {
+        let gain = gain.clone();
+        move |backend: &CudaBackend, slots: &mut Slots, dy: CudaTensor| {
+            let [x_place, gain_place, bias_place] = places;
+            if let Some(place) = bias_place {
+                slots.add(place, column_sums(backend, &dy, None)?);
+            }
+            if let Some(place) = gain_place {
+                slots.add(place, column_sums(backend, &dy, Some(&normal))?);
+            }
+            let Some(place) = x_place else { return Ok(()) };
+            let dx = backend.new_tensor(dy.shape)?;
+            let arguments = arguments![
+                dy.read(),
+                gain.read(),
+                normal.read(),
+                deviation.read(),
+                dx.write(),
+                rows as u32,
+                columns as u32
+            ];
+            backend.warps(LayerNorm, "layer_norm_gradient", rows, arguments)?;
+            slots.add(place, dx);
+            Ok(())
+        }
+    }))
+}

@@ -1,0 +1,210 @@
+//! Moving rows and columns about; each gradient moves them back.
+//!
+//! Runs of rows are views of the same memory: cutting them out costs nothing.
+
+use cm_nn::{Axis, Result, Shape};
+
+use super::arguments;
+use crate::backend::CudaBackend;
+use crate::compile::Module::Layout;
+use crate::tape::Slots;
+use crate::tensor::CudaTensor;
+
+pub(crate) fn concat(
+    backend: &CudaBackend,
+    parts: &[&CudaTensor],
+    axis: Axis,
+) -> Result<CudaTensor> {
+    let places = parts.iter().map(|part| backend.place(part)).collect::<Vec<_>>();
+    let sizes = parts.iter().map(|part| part.shape[axis as usize]).collect::<Vec<_>>();
+    let total = sizes.iter().sum::<usize>();
+    let mut shape = parts[0].shape;
+    shape[axis as usize] = total;
+    let y = backend.new_tensor(shape)?;
+    let mut start = 0;
+    for (part, size) in parts.iter().zip(&sizes) {
+        let (target, width) = match axis {
+            Axis::Rows => (y.at(start * shape[1], part.shape), shape[1]),
+            Axis::Columns => (y.at(start, part.shape), total),
+        };
+        copy(backend, part, part.shape[1], &target, width, part.shape)?;
+        start += size;
+    }
+    let inputs = places.clone();
+    Ok(backend.record(y, &inputs, || {
+        move |backend: &CudaBackend, slots: &mut Slots, dy: CudaTensor| {
+            let mut start = 0;
+            for (place, size) in places.into_iter().zip(sizes) {
+                if let Some(place) = place {
+                    slots.add(place, cut(backend, &dy, axis, start, size)?);
+                }
+                start += size;
+            }
+            Ok(())
+        }
+    }))
+}
+
+pub(crate) fn slice(
+    backend: &CudaBackend,
+    x: &CudaTensor,
+    axis: Axis,
+    start: usize,
+    count: usize,
+) -> Result<CudaTensor> {
+    let place = backend.place(x);
+    let y = cut(backend, x, axis, start, count)?;
+    let shape = x.shape;
+    Ok(backend.record(y, &[place], || {
+        move |backend: &CudaBackend, slots: &mut Slots, dy: CudaTensor| {
+            let Some(place) = place else { return Ok(()) };
+            match axis {
+                Axis::Rows => slots.add_rows(place, dy, start),
+                Axis::Columns => slots.add(place, pad(backend, &dy, shape, start)?),
+            }
+            Ok(())
+        }
+    }))
+}
+
+/// Some rows or columns, as a constant.
+fn cut(
+    backend: &CudaBackend,
+    x: &CudaTensor,
+    axis: Axis,
+    start: usize,
+    count: usize,
+) -> Result<CudaTensor> {
+    let [rows, columns] = x.shape;
+    match axis {
+        Axis::Rows => Ok(x.at(start * columns, [count, columns])),
+        Axis::Columns => {
+            let y = backend.new_tensor([rows, count])?;
+            copy(backend, &x.at(start, y.shape), columns, &y, count, y.shape)?;
+            Ok(y)
+        }
+    }
+}
+
+/// Copies a matrix whose rows begin `x_step` apart to where they begin `y_step` apart.
+fn copy(
+    backend: &CudaBackend,
+    x: &CudaTensor,
+    x_step: usize,
+    y: &CudaTensor,
+    y_step: usize,
+    [rows, columns]: Shape,
+) -> Result<()> {
+    let count = (rows * columns) as u32;
+    let arguments =
+        arguments![x.read(), y.update(), count, columns as u32, x_step as u32, y_step as u32];
+    backend.each(Layout, "copy_columns", count, arguments)
+}
+
+/// `x` as the columns from `start` on of zeros of shape `shape`.
+fn pad(backend: &CudaBackend, x: &CudaTensor, shape: Shape, start: usize) -> Result<CudaTensor> {
+    let y = backend.new_tensor(shape)?;
+    let arguments = arguments![
+        x.read(),
+        y.write(),
+        y.count(),
+        shape[1] as u32,
+        start as u32,
+        x.shape[1] as u32
+    ];
+    backend.each(Layout, "pad_columns", y.count(), arguments)?;
+    Ok(y)
+}
+
+pub(crate) fn roll(backend: &CudaBackend, x: &CudaTensor, shift: usize) -> Result<CudaTensor> {
+    let place = backend.place(x);
+    let distance = (shift * x.shape[1]) as u32;
+    let y = rotate(backend, x, distance)?;
+    Ok(backend.record(y, &[place], || {
+        move |backend: &CudaBackend, slots: &mut Slots, dy: CudaTensor| {
+            let Some(place) = place else { return Ok(()) };
+            let back = if distance == 0 { 0 } else { dy.count() - distance };
+            slots.add(place, rotate(backend, &dy, back)?);
+            Ok(())
+        }
+    }))
+}
+
+fn rotate(backend: &CudaBackend, x: &CudaTensor, distance: u32) -> Result<CudaTensor> {
+    let y = backend.new_tensor(x.shape)?;
+    let arguments = arguments![x.read(), y.write(), x.count(), distance];
+    backend.each(Layout, "rotate", x.count(), arguments)?;
+    Ok(y)
+}
+
+pub(crate) fn gather(
+    backend: &CudaBackend,
+    x: &CudaTensor,
+    index: &CudaTensor,
+) -> Result<CudaTensor> {
+    let place = backend.place(x);
+    let ([rows, columns], taken) = (x.shape, index.shape[0]);
+    let y = backend.new_tensor([taken, columns])?;
+    let arguments =
+        arguments![x.read(), index.read(), y.write(), rows as u32, columns as u32, y.count()];
+    backend.each(Layout, "gather", y.count(), arguments)?;
+    Ok(backend.record(y, &[place], || {
+        let index = index.clone();
+        move |backend: &CudaBackend, slots: &mut Slots, dy: CudaTensor| {
+            let Some(place) = place else { return Ok(()) };
+            let dx = backend.new_tensor([rows, columns])?;
+            let arguments = arguments![
+                dy.read(),
+                index.read(),
+                dx.write(),
+                rows as u32,
+                columns as u32,
+                taken as u32
+            ];
+            let threads = columns.next_multiple_of(32).min(256) as u32;
+            backend.run(Layout, "gather_gradient", rows as u32, threads, 0, arguments)?;
+            slots.add(place, dx);
+            Ok(())
+        }
+    }))
+}
+
+pub(crate) fn transpose(backend: &CudaBackend, x: &CudaTensor) -> Result<CudaTensor> {
+    let place = backend.place(x);
+    let y = transposed(backend, x)?;
+    Ok(backend.record(y, &[place], || {
+        move |backend: &CudaBackend, slots: &mut Slots, dy: CudaTensor| {
+            let Some(place) = place else { return Ok(()) };
+            slots.add(place, transposed(backend, &dy)?);
+            Ok(())
+        }
+    }))
+}
+
+/// The transpose, as a constant.
+pub(crate) fn transposed(backend: &CudaBackend, x: &CudaTensor) -> Result<CudaTensor> {
+    let [rows, columns] = x.shape;
+    let y = backend.new_tensor([columns, rows])?;
+    let blocks = (rows.div_ceil(32) * columns.div_ceil(32)) as u32;
+    let arguments = arguments![x.read(), y.write(), rows as u32, columns as u32];
+    backend.run(Layout, "transpose", blocks, 256, 0, arguments)?;
+    Ok(y)
+}
+
+pub(crate) fn diagonal(backend: &CudaBackend, x: &CudaTensor) -> Result<CudaTensor> {
+    let place = backend.place(x);
+    let n = x.shape[0];
+    let y = backend.new_tensor([n, 1])?;
+    let arguments = arguments![x.read(), y.write(), n as u32];
+    backend.each(Layout, "diagonal", n as u32, arguments)?;
+    Ok(backend.record(y, &[place], || {
+        move |backend: &CudaBackend, slots: &mut Slots, dy: CudaTensor| {
+            let Some(place) = place else { return Ok(()) };
+            let dx = backend.new_tensor([n, n])?;
+            let arguments = arguments![dy.read(), dx.write(), n as u32, dx.count()];
+            backend.each(Layout, "diagonal_gradient", dx.count(), arguments)?;
+            slots.add(place, dx);
+            Ok(())
+        }
+    }))
+}

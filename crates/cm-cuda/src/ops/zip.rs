@@ -1,0 +1,95 @@
+//! Functions of two numbers, with repetition of single rows and columns.
+
+use cm_nn::{Over, Reduce, Result, Shape, Zip};
+
+use super::{arguments, reduce};
+use crate::backend::CudaBackend;
+use crate::compile::Module::Elementwise;
+use crate::tape::Slots;
+use crate::tensor::CudaTensor;
+
+pub(crate) fn zip(
+    backend: &CudaBackend,
+    x: &CudaTensor,
+    y: &CudaTensor,
+    f: Zip,
+) -> Result<CudaTensor> {
+    let shape = [x.shape[0].max(y.shape[0]), x.shape[1].max(y.shape[1])];
+    let places = [backend.place(x), backend.place(y)];
+    let z = backend.new_tensor(shape)?;
+    let ([x_row, x_column], [y_row, y_column]) = (steps(x), steps(y));
+    let arguments = arguments![
+        x.read(),
+        y.read(),
+        z.write(),
+        shape[1] as u32,
+        z.count(),
+        x_row,
+        x_column,
+        y_row,
+        y_column,
+        f as i32
+    ];
+    backend.each(Elementwise, "zip", z.count(), arguments)?;
+    Ok(backend.record(z, &places, || {
+        let (x, y) = (x.clone(), y.clone());
+        move |backend: &CudaBackend, slots: &mut Slots, dz: CudaTensor| {
+            for (side, input) in [&x, &y].into_iter().enumerate() {
+                let Some(place) = places[side] else { continue };
+                let gradient = gradient(backend, &dz, &x, &y, f, side)?;
+                slots.add(place, sum_to(backend, input.shape, gradient)?);
+            }
+            Ok(())
+        }
+    }))
+}
+
+/// Distances between neighbouring rows and columns: 0 where they are repeated.
+fn steps(x: &CudaTensor) -> [u32; 2] {
+    let [rows, columns] = x.shape;
+    [if rows == 1 { 0 } else { columns as u32 }, u32::from(columns > 1)]
+}
+
+/// The gradient of the left (`side` 0) or right input, before repetitions are summed.
+fn gradient(
+    backend: &CudaBackend,
+    dz: &CudaTensor,
+    x: &CudaTensor,
+    y: &CudaTensor,
+    f: Zip,
+    side: usize,
+) -> Result<CudaTensor> {
+    match (f, side) {
+        (Zip::Add, _) | (Zip::Sub, 0) => return Ok(dz.clone()),
+        _ => {}
+    }
+    let d = backend.new_tensor(dz.shape)?;
+    let ([x_row, x_column], [y_row, y_column]) = (steps(x), steps(y));
+    let arguments = arguments![
+        dz.read(),
+        x.read(),
+        y.read(),
+        d.write(),
+        dz.shape[1] as u32,
+        d.count(),
+        x_row,
+        x_column,
+        y_row,
+        y_column,
+        f as i32,
+        side as i32
+    ];
+    backend.each(Elementwise, "zip_gradient", d.count(), arguments)?;
+    Ok(d)
+}
+
+/// Sums a gradient over the directions in which an input of shape `to` was repeated.
+fn sum_to(backend: &CudaBackend, to: Shape, gradient: CudaTensor) -> Result<CudaTensor> {
+    let over = match (to[0] != gradient.shape[0], to[1] != gradient.shape[1]) {
+        (false, false) => return Ok(gradient),
+        (true, false) => Over::Rows,
+        (false, true) => Over::Columns,
+        (true, true) => Over::All,
+    };
+    reduce::apply(backend, &gradient, over, Reduce::Sum)
+}

@@ -1,0 +1,210 @@
+//! Gradients: a tape of what to do backwards, and the sums that arrive at each matrix.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use cm_nn::{Error, Result, Shape};
+
+use crate::backend::CudaBackend;
+use crate::ops::elementwise::{Part, add_parts, fill};
+use crate::ops::linear::Product;
+use crate::tensor::{CudaCell, CudaTensor};
+
+/// A matrix's place on the tape of one call of `gradients`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    scope: u64,
+    slot: usize,
+}
+
+type Step = Box<dyn FnOnce(&CudaBackend, &mut Slots) -> Result<()>>;
+
+/// One call of `gradients`.
+pub(crate) struct Scope {
+    number: u64,
+    steps: Vec<Step>,
+    slots: usize,
+    /// The buffer's number and the place of each wanted cell.
+    wanted: Vec<(u64, Place)>,
+}
+
+impl Scope {
+    fn new_place(&mut self) -> Place {
+        self.slots += 1;
+        Place { scope: self.number, slot: self.slots - 1 }
+    }
+}
+
+/// What has arrived of the gradient of each matrix on the tape.
+pub(crate) struct Slots {
+    arrived: Vec<Vec<Contribution>>,
+}
+
+/// A part of a gradient.
+enum Contribution {
+    /// Rows from `first_row` on.
+    Rows { tensor: CudaTensor, first_row: usize },
+    /// A product that is computed when it is known what else it is added to or multiplied by.
+    Product(Product),
+}
+
+impl Slots {
+    /// Adds to the gradient of the matrix at `place`.
+    pub(crate) fn add(&mut self, place: Place, tensor: CudaTensor) {
+        self.add_rows(place, tensor, 0);
+    }
+
+    /// Adds to the rows from `first_row` on.
+    pub(crate) fn add_rows(&mut self, place: Place, tensor: CudaTensor, first_row: usize) {
+        self.arrived[place.slot].push(Contribution::Rows { tensor, first_row });
+    }
+
+    /// Adds a product that need not be computed yet.
+    pub(crate) fn add_product(&mut self, place: Place, product: Product) {
+        self.arrived[place.slot].push(Contribution::Product(product));
+    }
+
+    /// The gradient of the matrix at `place`, of shape `shape`, times `factor`; `None` if nothing
+    /// depends on it.
+    pub(crate) fn take(
+        &mut self,
+        backend: &CudaBackend,
+        place: Place,
+        shape: Shape,
+        factor: Option<&CudaTensor>,
+    ) -> Result<Option<CudaTensor>> {
+        let arrived = std::mem::take(&mut self.arrived[place.slot]);
+        let (mut parts, mut products) = (Vec::new(), Vec::new());
+        for contribution in arrived {
+            match contribution {
+                Contribution::Rows { tensor, first_row } => {
+                    parts.push(Part { start: first_row * shape[1], tensor });
+                }
+                Contribution::Product(product) => products.push(product),
+            }
+        }
+        let Some(last) = products.pop() else {
+            return match parts.len() {
+                0 => Ok(None),
+                _ => add_parts(backend, shape, parts, factor).map(Some),
+            };
+        };
+        let mut sum = match parts.len() {
+            0 => None,
+            _ => Some(add_parts(backend, shape, parts, None)?),
+        };
+        for product in products {
+            sum = Some(product.compute(backend, sum.as_ref(), None)?);
+        }
+        last.compute(backend, sum.as_ref(), factor).map(Some)
+    }
+}
+
+impl CudaBackend {
+    /// Where `x` is on the current tape, if it is tracked.
+    pub(crate) fn place(&self, x: &CudaTensor) -> Option<Place> {
+        let scope = self.scope().borrow();
+        let current = scope.as_ref()?.number;
+        x.place.filter(|place| place.scope == current)
+    }
+
+    /// The place of a wanted cell.
+    pub(crate) fn wanted_place(&self, cell: &CudaCell) -> Option<Place> {
+        let scope = self.scope().borrow();
+        let wanted = &scope.as_ref()?.wanted;
+        let number = cell.buffer().number();
+        wanted.iter().find(|(wanted, _)| *wanted == number).map(|(_, place)| *place)
+    }
+
+    /// Puts `result` on the tape if an input is tracked. `backward(backend, slots, dy)` is called
+    /// with the gradient of the result, if one arrives.
+    pub(crate) fn record<F>(
+        &self,
+        result: CudaTensor,
+        inputs: &[Option<Place>],
+        backward: impl FnOnce() -> F,
+    ) -> CudaTensor
+    where
+        F: FnOnce(&CudaBackend, &mut Slots, CudaTensor) -> Result<()> + 'static,
+    {
+        let shape = result.shape;
+        self.record_place(result, inputs, |place| {
+            let backward = backward();
+            move |backend: &CudaBackend, slots: &mut Slots| match slots
+                .take(backend, place, shape, None)?
+            {
+                Some(gradient) => backward(backend, slots, gradient),
+                None => Ok(()),
+            }
+        })
+    }
+
+    /// The same for operations that take the gradient of their result out themselves.
+    pub(crate) fn record_place<F>(
+        &self,
+        mut result: CudaTensor,
+        inputs: &[Option<Place>],
+        backward: impl FnOnce(Place) -> F,
+    ) -> CudaTensor
+    where
+        F: FnOnce(&CudaBackend, &mut Slots) -> Result<()> + 'static,
+    {
+        let mut scope = self.scope().borrow_mut();
+        if let Some(scope) = scope.as_mut().filter(|_| inputs.iter().any(Option::is_some)) {
+            let place = scope.new_place();
+            result.place = Some(place);
+            scope.steps.push(Box::new(backward(place)));
+        }
+        result
+    }
+
+    /// Runs `loss` on a tape of its own, then the tape backwards.
+    pub(crate) fn differentiate(
+        &self,
+        wanted: &[CudaCell],
+        loss: impl FnOnce() -> Result<CudaTensor>,
+    ) -> Result<Vec<CudaTensor>> {
+        let places = self.open_scope(wanted)?;
+        let open = OpenScope(self);
+        let loss = loss()?;
+        let scope = open.0.scope().borrow_mut().take().ok_or(Error::NestedGradients)?;
+        let mut slots = Slots { arrived: (0..scope.slots).map(|_| Vec::new()).collect() };
+        if let Some(place) = loss.place.filter(|place| place.scope == scope.number) {
+            slots.add(place, self.constant([1, 1], 1.0)?);
+        }
+        for step in scope.steps.into_iter().rev() {
+            step(self, &mut slots)?;
+        }
+        let results = wanted.iter().zip(places).map(|(cell, place)| {
+            match slots.take(self, place, cell.shape, None)? {
+                Some(gradient) => Ok(self.stop(&gradient)),
+                None => fill(self, cell.shape, 0.0),
+            }
+        });
+        results.collect()
+    }
+
+    fn open_scope(&self, wanted: &[CudaCell]) -> Result<Vec<Place>> {
+        let mut scope = self.scope().borrow_mut();
+        if scope.is_some() {
+            return Err(Error::NestedGradients);
+        }
+        // No two scopes of any two backends have the same number.
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let mut opened = Scope { number, steps: Vec::new(), slots: 0, wanted: Vec::new() };
+        let places = wanted.iter().map(|_| opened.new_place()).collect::<Vec<_>>();
+        let numbers = wanted.iter().map(|cell| cell.buffer().number());
+        opened.wanted = numbers.zip(places.iter().copied()).collect();
+        *scope = Some(opened);
+        Ok(places)
+    }
+}
+
+/// Closes the scope however the loss ends.
+struct OpenScope<'a>(&'a CudaBackend);
+
+impl Drop for OpenScope<'_> {
+    fn drop(&mut self) {
+        self.0.scope().borrow_mut().take();
+    }
+}

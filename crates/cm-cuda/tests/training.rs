@@ -1,0 +1,123 @@
+//! Whole runs on the GPU: stopped and gone on with, several at once, from device to device.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use cm_cuda::testing;
+use cm_train::{
+    Device, Event, Method, Precision, Replica, Result, RunFolder, RunSettings, TaskSettings,
+    read_metrics, train,
+};
+
+const GPU: Device = Device::Cuda { ordinal: 0, precision: Precision::Tf32 };
+const EXACT: Device = Device::Cuda { ordinal: 0, precision: Precision::Highest };
+
+/// The 2-D experiment, small enough for a test; every seed has its own data.
+fn small(method: Method, seed: u64) -> RunSettings {
+    let mut settings = RunSettings { seed, ..RunSettings::plane(method) };
+    (settings.steps, settings.batch) = (30, 16);
+    (settings.log_every, settings.evaluate_every, settings.checkpoint_every) = (5, 15, 10);
+    settings.evaluation.episodes = 8;
+    if let TaskSettings::PointMaze { world, data } = &mut settings.task {
+        (world.states, world.horizon) = (400, 20);
+        (data.trajectories, data.seed) = (50, seed);
+    }
+    settings
+}
+
+/// Trains to the end, or until losses were recorded at `stop_after`.
+fn run(device: Device, settings: &RunSettings, folder: &Path, stop_after: Option<u64>) {
+    let (task, stop) = (settings.task.open().unwrap(), AtomicBool::new(false));
+    let report = train(device, settings, &task, &RunFolder::new(folder), &stop, |event| {
+        if let Event::Recorded { step } = event
+            && stop_after.is_some_and(|after| step >= after)
+        {
+            stop.store(true, Ordering::Relaxed);
+        }
+    });
+    let report = report.unwrap();
+    assert_eq!(report.finished, stop_after.is_none());
+}
+
+fn contents(folder: &Path) -> Vec<Vec<u8>> {
+    let names = ["metrics.csv", "evaluations.csv", "checkpoint.bin", "model.safetensors"];
+    let all = names.into_iter().chain(["best.safetensors", "devices.csv"]);
+    all.map(|name| std::fs::read(folder.join(name)).unwrap()).collect()
+}
+
+#[test]
+fn stopping_and_going_on_is_never_having_stopped() {
+    if testing::device().is_none() {
+        return;
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    for method in Method::ALL {
+        let [whole, parts] =
+            ["whole", "parts"].map(|name| scratch.path().join(method.key()).join(name));
+        let settings = small(method, 3);
+        run(GPU, &settings, &whole, None);
+        // Between two checkpoints, and again later.
+        run(GPU, &settings, &parts, Some(5));
+        run(GPU, &settings, &parts, Some(20));
+        run(GPU, &settings, &parts, None);
+        assert!(contents(&whole) == contents(&parts), "{method}");
+    }
+}
+
+#[test]
+fn replicas_are_the_runs_one_by_one() {
+    if testing::device().is_none() {
+        return;
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    for method in Method::ALL {
+        let [together, single] =
+            ["together", "single"].map(|name| scratch.path().join(method.key()).join(name));
+        let runs = [3, 1, 7].map(|seed| small(method, seed));
+        let tasks = runs.each_ref().map(|run| run.task.open().unwrap());
+        let folders = runs.each_ref().map(|run| together.join(run.seed.to_string()));
+        let folders = folders.map(RunFolder::new);
+        let replicas = [0, 1, 2].map(|at| {
+            let (settings, task, folder) = (&runs[at], &tasks[at], &folders[at]);
+            Replica { settings, task, folder }
+        });
+        let reports = GPU.train(&replicas, &AtomicBool::new(false), |_, _| {}).unwrap();
+        assert!(reports.into_iter().all(|report| report.unwrap().finished));
+        for (settings, folder) in runs.iter().zip(&folders) {
+            let alone = single.join(settings.seed.to_string());
+            run(GPU, settings, &alone, None);
+            assert!(contents(&alone) == contents(folder.path()), "{method} {}", settings.seed);
+        }
+    }
+}
+
+#[test]
+fn a_run_goes_from_the_cpu_to_the_gpu_and_back() {
+    if testing::device().is_none() {
+        return;
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    for method in Method::ALL {
+        let [cpu, both] = ["cpu", "both"].map(|name| scratch.path().join(method.key()).join(name));
+        let settings = small(method, 5);
+        run(Device::Cpu, &settings, &cpu, None);
+        run(Device::Cpu, &settings, &both, Some(10));
+        run(EXACT, &settings, &both, Some(20));
+        run(Device::Cpu, &settings, &both, None);
+        let losses = |folder: &Path| -> Result<Vec<_>> {
+            let rows = read_metrics(&RunFolder::new(folder).metrics_file())?;
+            Ok(rows.iter().map(|row| (row.step, row.values.clone())).collect())
+        };
+        let (wanted, found) = (losses(&cpu).unwrap(), losses(&both).unwrap());
+        assert_eq!(wanted.len(), found.len(), "{method}");
+        for ((step, wanted), (_, found)) in wanted.iter().zip(&found) {
+            for ((name, wanted), (_, found)) in wanted.iter().zip(found) {
+                let is_close = (wanted - found).abs() <= 1e-2 * (wanted.abs() + 0.1);
+                assert!(is_close, "{method}, step {step}: {name} is {found}, not {wanted}");
+            }
+        }
+        let devices = RunFolder::new(&both).devices().unwrap();
+        let names = devices.iter().map(|(step, name)| (*step, name.as_str())).collect::<Vec<_>>();
+        assert_eq!(names, [(0, "cpu"), (10, "cuda:0,highest"), (20, "cpu")], "{method}");
+    }
+}
