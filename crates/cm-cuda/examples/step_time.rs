@@ -64,6 +64,19 @@ fn layer(backend: &CudaBackend, rows: usize, inputs: usize, outputs: usize) -> R
     })
 }
 
+/// What a kernel costs in the middle of a graph: `count` layers after each other, and as many small
+/// operations.
+fn chains(backend: &CudaBackend, rows: usize, width: usize, count: usize) -> Result<()> {
+    let set = parameters(backend, &vec![[width, width]; count])?;
+    let x = Exact::normal([rows, width], 1).var(backend)?;
+    time(backend, &format!("{count} layers {rows} x {width} x {width}"), || {
+        set.iter().try_fold(x.clone(), |x, w| x.linear(&w.value()?, None, Activation::Silu))
+    })?;
+    time(backend, &format!("{count} times affine {rows} x {width}"), || {
+        (0..count).try_fold(x.clone(), |x, _| x.affine(0.5, 1.0))
+    })
+}
+
 /// A head over pairs with InfoNCE, forward and backward.
 fn head(backend: &CudaBackend, head: Head, rows: usize, width: usize) -> Result<()> {
     let set = parameters(backend, &[[rows, width], [rows, width]])?;
@@ -133,6 +146,7 @@ fn main() -> Result<()> {
         for (rows, width) in [(256, 512), (768, 512), (1024, 1024), (3072, 1024)] {
             layer(&backend, rows, width, width)?;
         }
+        chains(&backend, 256, 512, 20)?;
         contrastive(&backend, 256, 512)?;
         contrastive(&backend, 1024, 1024)?;
         let eight = CudaBackend::new(&device, &[0, 1, 2, 3, 4, 5, 6, 7], precision)?;

@@ -25,6 +25,8 @@ pub(crate) enum Module {
     Random,
     Reduce,
     Residual,
+    /// Products on Hopper, of operands whose rows are whole groups of four or not.
+    Warpgroups(Precision, bool),
 }
 
 const COMMON: &str = include_str!("../kernels/common.cuh");
@@ -32,11 +34,12 @@ const FUNCTIONS: &str = include_str!("../kernels/functions.cuh");
 const RESIDUAL: &str = include_str!("../kernels/residual.cuh");
 const PHILOX: &str = include_str!("../kernels/philox.cuh");
 const PTX: &str = include_str!("../kernels/ptx.cuh");
+const WGMMA: &str = include_str!("../kernels/wgmma.cuh");
 
 impl Module {
     /// All there are.
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 18] = [
         Self::Data,
         Self::Density,
         Self::Elementwise,
@@ -51,6 +54,10 @@ impl Module {
         Self::Random,
         Self::Reduce,
         Self::Residual,
+        Self::Warpgroups(Precision::Tf32, false),
+        Self::Warpgroups(Precision::Tf32, true),
+        Self::Warpgroups(Precision::Bf16, false),
+        Self::Warpgroups(Precision::Bf16, true),
     ];
 
     /// The file's name.
@@ -68,6 +75,7 @@ impl Module {
             Self::Random => "random.cu",
             Self::Reduce => "reduce.cu",
             Self::Residual => "residual.cu",
+            Self::Warpgroups(..) => "hopper.cu",
         }
     }
 
@@ -86,6 +94,9 @@ impl Module {
             Self::Random => (&[PHILOX], include_str!("../kernels/random.cu")),
             Self::Reduce => (&[], include_str!("../kernels/reduce.cu")),
             Self::Residual => (&[RESIDUAL], include_str!("../kernels/residual.cu")),
+            Self::Warpgroups(..) => {
+                (&[FUNCTIONS, PTX, WGMMA], include_str!("../kernels/hopper.cu"))
+            }
         };
         format!("{COMMON}\n{}\n#line 1 \"{}\"\n{own}", before.concat(), self.name())
     }
@@ -93,6 +104,9 @@ impl Module {
     fn definitions(self) -> Vec<String> {
         match self {
             Self::Product(precision) => vec![format!("-DPRECISION={}", precision as u32)],
+            Self::Warpgroups(precision, is_wide) => {
+                vec![format!("-DPRECISION={}", precision as u32), format!("-DIS_WIDE={is_wide}")]
+            }
             _ => Vec::new(),
         }
     }
@@ -106,13 +120,16 @@ pub(crate) struct Target {
     pub(crate) product: Product,
 }
 
+/// Hopper with its own instructions.
+const HOPPER: &str = "sm_90a";
+
 impl Target {
     /// Machine code for a device of compute capability `capability` if the compiler knows it, else
     /// assembly for the newest older one it knows, which the driver finishes.
     pub(crate) fn new((major, minor): (u32, u32), known: &[u32]) -> Self {
         let wanted = 10 * major + minor;
         if known.contains(&wanted) {
-            let architecture = if wanted == 90 { "sm_90a".into() } else { format!("sm_{wanted}") };
+            let architecture = if wanted == 90 { HOPPER.into() } else { format!("sm_{wanted}") };
             return Self { architecture, product: Product::Cubin };
         }
         let older = known.iter().filter(|&&known| known < wanted).max().unwrap_or(&80);
@@ -139,6 +156,11 @@ impl Kernels {
         };
         let versions = format!("driver {driver:?}, compiler {name}");
         Self { compiler, target, cache, versions }
+    }
+
+    /// Whether [`Module::Warpgroups`] can be compiled for the device.
+    pub(crate) fn has_warpgroups(&self) -> bool {
+        self.target.architecture == HOPPER
     }
 
     /// The machine code (or assembly) of one file of kernels.

@@ -99,6 +99,11 @@ impl Device {
         &self.inner.context.properties
     }
 
+    /// Whether kernels may use what only Hopper has: products of warpgroups, in clusters of blocks.
+    pub(crate) fn has_warpgroups(&self) -> bool {
+        self.inner.kernels.has_warpgroups()
+    }
+
     /// Starts a kernel.
     pub(crate) fn launch(&self, launch: &Launch) -> Result<()> {
         let kernel = self.kernel(launch)?;

@@ -6,7 +6,7 @@ use cm_nn::{Error, Result, Shape};
 
 use crate::backend::CudaBackend;
 use crate::ops::elementwise::{Part, add_parts, fill};
-use crate::ops::linear::Product;
+use crate::ops::product::Product;
 use crate::tensor::{CudaCell, CudaTensor};
 
 /// A matrix's place on the tape of one call of `gradients`.
@@ -37,6 +37,8 @@ impl Scope {
 /// What has arrived of the gradient of each matrix on the tape.
 pub(crate) struct Slots {
     arrived: Vec<Vec<Contribution>>,
+    /// How many of the first are those of wanted cells.
+    wanted: usize,
 }
 
 /// A part of a gradient.
@@ -48,6 +50,17 @@ enum Contribution {
 }
 
 impl Slots {
+    /// Whether these are wanted cells, whose gradients are taken when the tape has ended.
+    pub(crate) fn are_wanted(&self, places: [Place; 2]) -> bool {
+        places.iter().all(|place| place.slot < self.wanted)
+    }
+
+    /// Whether products are part of the gradient at `place`.
+    fn has_products(&self, place: Place) -> bool {
+        let arrived = &self.arrived[place.slot];
+        arrived.iter().any(|part| matches!(part, Contribution::Product(_)))
+    }
+
     /// Adds to the gradient of the matrix at `place`.
     pub(crate) fn add(&mut self, place: Place, tensor: CudaTensor) {
         self.add_rows(place, tensor, 0);
@@ -167,20 +180,26 @@ impl CudaBackend {
         let open = OpenScope(self);
         let loss = loss()?;
         let scope = open.0.scope().borrow_mut().take().ok_or(Error::NestedGradients)?;
-        let mut slots = Slots { arrived: (0..scope.slots).map(|_| Vec::new()).collect() };
+        let arrived = (0..scope.slots).map(|_| Vec::new()).collect();
+        let mut slots = Slots { arrived, wanted: wanted.len() };
         if let Some(place) = loss.place.filter(|place| place.scope == scope.number) {
             slots.add(place, self.constant([1, 1], 1.0)?);
         }
         for step in scope.steps.into_iter().rev() {
             step(self, &mut slots)?;
         }
-        let results = wanted.iter().zip(places).map(|(cell, place)| {
-            match slots.take(self, place, cell.shape, None)? {
-                Some(gradient) => Ok(self.stop(&gradient)),
-                None => fill(self, cell.shape, 0.0),
-            }
-        });
-        results.collect()
+        // Products first: some compute what others wait for.
+        let mut results = vec![None; wanted.len()];
+        let (first, then) = (0..wanted.len())
+            .partition::<Vec<_>, _>(|&index: &usize| slots.has_products(places[index]));
+        for index in first.into_iter().chain(then) {
+            let shape = wanted[index].shape;
+            results[index] = Some(match slots.take(self, places[index], shape, None)? {
+                Some(gradient) => self.stop(&gradient),
+                None => fill(self, shape, 0.0)?,
+            });
+        }
+        Ok(results.into_iter().flatten().collect())
     }
 
     fn open_scope(&self, wanted: &[CudaCell]) -> Result<Vec<Place>> {

@@ -158,7 +158,18 @@ impl CudaBackend {
         arguments: Vec<Argument>,
     ) -> cm_nn::Result<()> {
         let blocks = [blocks, 1, self.replicas() as u32];
-        let shape = LaunchShape { blocks, threads, shared };
+        let shape = LaunchShape { blocks, threads, shared, cluster: 1 };
+        self.run_shaped(module, kernel, shape, arguments)
+    }
+
+    /// Runs a kernel, or records it.
+    pub(crate) fn run_shaped(
+        &self,
+        module: Module,
+        kernel: &'static str,
+        shape: LaunchShape,
+        arguments: Vec<Argument>,
+    ) -> cm_nn::Result<()> {
         self.submit(Launch { module, kernel, shape, arguments })
     }
 
@@ -192,7 +203,7 @@ impl CudaBackend {
         kernel: &'static str,
         arguments: Vec<Argument>,
     ) -> cm_nn::Result<()> {
-        let shape = LaunchShape { blocks: [1; 3], threads: 1, shared: 0 };
+        let shape = LaunchShape { blocks: [1; 3], threads: 1, shared: 0, cluster: 1 };
         self.submit(Launch { module, kernel, shape, arguments })
     }
 
@@ -248,5 +259,6 @@ impl CudaBackend {
 
 fn elementwise_shape(count: u32, replicas: usize) -> LaunchShape {
     let blocks = count.div_ceil(THREADS).clamp(1, MOST_BLOCKS);
-    LaunchShape { blocks: [blocks, 1, replicas as u32], threads: THREADS, shared: 0 }
+    let blocks = [blocks, 1, replicas as u32];
+    LaunchShape { blocks, threads: THREADS, shared: 0, cluster: 1 }
 }

@@ -2,7 +2,7 @@
 
 use cudarc::driver::sys;
 
-use super::{Context, Kernel, LaunchShape, Packed, check};
+use super::{Context, Kernel, LaunchShape, Packed, check, cluster_dimension};
 use crate::Result;
 
 /// Kernels in a graph under construction.
@@ -29,7 +29,7 @@ impl<'a> GraphBuilder<'a> {
         packed: &Packed,
         after: &[usize],
     ) -> Result<()> {
-        let LaunchShape { blocks: [x, y, z], threads, shared } = shape;
+        let LaunchShape { blocks: [x, y, z], threads, shared, cluster } = shape;
         let mut pointers = packed.pointers();
         let parameters = sys::CUDA_KERNEL_NODE_PARAMS {
             func: kernel.raw,
@@ -57,6 +57,12 @@ impl<'a> GraphBuilder<'a> {
                 &parameters
             ))
         }?;
+        if cluster > 1 {
+            use sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION as CLUSTER;
+            let value = cluster_dimension(cluster);
+            // SAFETY: the node was just added.
+            unsafe { call!(cuGraphKernelNodeSetAttribute(node, CLUSTER, &value)) }?;
+        }
         self.nodes.push(node);
         Ok(())
     }

@@ -192,13 +192,29 @@ impl Context {
     /// Starts a kernel.
     pub(crate) fn launch(&self, kernel: Kernel, shape: LaunchShape, packed: &Packed) -> Result<()> {
         self.enter()?;
-        let LaunchShape { blocks: [x, y, z], threads, shared } = shape;
+        let LaunchShape { blocks: [x, y, z], threads, shared, cluster } = shape;
         let mut pointers = packed.pointers();
-        let (f, stream, pointers) = (kernel.raw, self.stream, pointers.as_mut_ptr());
-        let none = std::ptr::null_mut();
+        let mut attribute = sys::CUlaunchAttribute {
+            id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+            pad: [0; 4],
+            value: cluster_dimension(cluster),
+        };
+        let config = sys::CUlaunchConfig {
+            gridDimX: x,
+            gridDimY: y,
+            gridDimZ: z,
+            blockDimX: threads,
+            blockDimY: 1,
+            blockDimZ: 1,
+            sharedMemBytes: shared,
+            hStream: self.stream,
+            attrs: &mut attribute,
+            numAttrs: u32::from(cluster > 1),
+        };
+        let (pointers, none) = (pointers.as_mut_ptr(), std::ptr::null_mut());
         // SAFETY: `packed` holds the arguments that the kernel takes, by the tests of each
         // operation; the driver copies them before it returns.
-        unsafe { call!(cuLaunchKernel(f, x, y, z, threads, 1, 1, shared, stream, pointers, none)) }
+        unsafe { call!(cuLaunchKernelEx(&config, kernel.raw, pointers, none)) }
     }
 
     /// Starts a graph.
@@ -295,6 +311,15 @@ pub(crate) struct LaunchShape {
     pub(crate) blocks: [u32; 3],
     pub(crate) threads: u32,
     pub(crate) shared: u32,
+    /// How many neighbouring blocks see each other's shared memory; 1 for kernels that know
+    /// nothing of it.
+    pub(crate) cluster: u32,
+}
+
+/// Clusters of that many blocks, as an attribute of a launch.
+fn cluster_dimension(blocks: u32) -> sys::CUlaunchAttributeValue {
+    let dimension = sys::CUlaunchAttributeValue_union__bindgen_ty_1 { x: blocks, y: 1, z: 1 };
+    sys::CUlaunchAttributeValue { clusterDim: dimension }
 }
 
 /// A kernel's arguments as they lie in memory.

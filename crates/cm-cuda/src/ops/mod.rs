@@ -9,6 +9,7 @@ pub(crate) mod layer_norm;
 pub(crate) mod layout;
 pub(crate) mod linear;
 pub(crate) mod optimise;
+pub(crate) mod product;
 pub(crate) mod random;
 pub(crate) mod reduce;
 pub(crate) mod residual;

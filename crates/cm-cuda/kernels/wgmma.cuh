@@ -1,0 +1,116 @@
+// Instructions of Hopper alone: products of warpgroups, clusters of blocks.
+
+static __device__ __forceinline__ unsigned cluster_size() {
+    unsigned x;
+    asm volatile("mov.u32 %0, %%cluster_nctaid.x;\n" : "=r"(x));
+    return x;
+}
+
+static __device__ __forceinline__ unsigned cluster_rank() {
+    unsigned x;
+    asm volatile("mov.u32 %0, %%cluster_ctaid.x;\n" : "=r"(x));
+    return x;
+}
+
+// Waits for every thread of the cluster; what they wrote to shared memory is seen by all.
+static __device__ __forceinline__ void cluster_barrier() {
+    asm volatile("barrier.cluster.arrive.aligned;\n" ::: "memory");
+    asm volatile("barrier.cluster.wait.aligned;\n" ::: "memory");
+}
+
+// Says that this thread has read what it wants of other blocks.
+static __device__ __forceinline__ void cluster_arrive() {
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;\n" ::: "memory");
+}
+
+// Waits until every thread of the cluster has said so.
+static __device__ __forceinline__ void cluster_wait() {
+    asm volatile("barrier.cluster.wait.aligned;\n" ::: "memory");
+}
+
+// Four numbers of another block's shared memory, at the address where this block has its own.
+static __device__ __forceinline__ float4 from_cluster(unsigned address, unsigned block) {
+    unsigned place;
+    float4 x;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;\n" : "=r"(place) : "r"(address), "r"(block));
+    asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];\n"
+                 : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w) : "r"(place));
+    return x;
+}
+
+// What this thread stored to shared memory may be read by products after the next barrier.
+static __device__ __forceinline__ void fence_stores() {
+    asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
+}
+
+static __device__ __forceinline__ void begin_products() {
+    asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");
+}
+
+static __device__ __forceinline__ void commit_products() {
+    asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");
+}
+
+// Waits for all products of this warpgroup.
+static __device__ __forceinline__ void wait_products() {
+    asm volatile("wgmma.wait_group.sync.aligned 0;\n" ::: "memory");
+}
+
+#if PRECISION == 1
+#define SHAPE(N) "wgmma.mma_async.sync.aligned.m64n" #N "k8.f32.tf32.tf32 "
+#define ENDING ", p, 1, 1; }\n"
+#else
+#define SHAPE(N) "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32.bf16.bf16 "
+#define ENDING ", p, 1, 1, 0, 0; }\n"
+#endif
+#define EIGHT(I) "+f"(sum[I]), "+f"(sum[I + 1]), "+f"(sum[I + 2]), "+f"(sum[I + 3]), \
+    "+f"(sum[I + 4]), "+f"(sum[I + 5]), "+f"(sum[I + 6]), "+f"(sum[I + 7])
+
+// A warpgroup's sums: 64 rows by N columns. A first product that does not `add` replaces them.
+template <int N>
+struct Sums;
+
+template <>
+struct Sums<64> {
+    float sum[32];
+
+    __device__ __forceinline__ void multiply(
+        unsigned long long a, unsigned long long b, int add) {
+        asm volatile(
+            "{ .reg .pred p; setp.ne.b32 p, %34, 0;\n" SHAPE(64)
+            "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+            "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
+            "%32, %33" ENDING
+            : EIGHT(0), EIGHT(8), EIGHT(16), EIGHT(24)
+            : "l"(a), "l"(b), "r"(add));
+    }
+
+    // The compiler may not use the sums before.
+    __device__ __forceinline__ void settle() {
+        asm volatile("" : EIGHT(0), EIGHT(8), EIGHT(16), EIGHT(24)::"memory");
+    }
+};
+
+template <>
+struct Sums<128> {
+    float sum[64];
+
+    __device__ __forceinline__ void multiply(
+        unsigned long long a, unsigned long long b, int add) {
+        asm volatile(
+            "{ .reg .pred p; setp.ne.b32 p, %66, 0;\n" SHAPE(128)
+            "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+            "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+            "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+            "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
+            "%64, %65" ENDING
+            : EIGHT(0), EIGHT(8), EIGHT(16), EIGHT(24), EIGHT(32), EIGHT(40), EIGHT(48), EIGHT(56)
+            : "l"(a), "l"(b), "r"(add));
+    }
+
+    __device__ __forceinline__ void settle() {
+        asm volatile(
+            "" : EIGHT(0), EIGHT(8), EIGHT(16), EIGHT(24), EIGHT(32), EIGHT(40), EIGHT(48),
+            EIGHT(56)::"memory");
+    }
+};

@@ -1,0 +1,235 @@
+//! Matrix products: which kernel, in which tiles.
+
+use cm_nn::{Activation, Result, Shape};
+
+use super::arguments;
+use super::elementwise::activation_code;
+use crate::Precision;
+use crate::backend::CudaBackend;
+use crate::compile::Module;
+use crate::driver::LaunchShape;
+use crate::launch::Argument;
+use crate::tensor::{CudaTensor, maybe_read, maybe_write};
+
+/// Which factor of a product is transposed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Neither.
+    Plain,
+    /// The left one.
+    Left,
+    /// The right one.
+    Right,
+}
+
+/// A matrix product.
+pub(crate) struct Product {
+    left: CudaTensor,
+    right: CudaTensor,
+    kind: Kind,
+    /// Receives the sums of the right factor's columns.
+    sums: Option<CudaTensor>,
+}
+
+/// What happens to a product before it is stored: `(f(z + bias) + addend) factor`.
+pub(crate) struct Finish<'a> {
+    pub(crate) bias: Option<&'a CudaTensor>,
+    pub(crate) activation: Activation,
+    /// Receives `f'(z + bias)`.
+    pub(crate) slope: Option<&'a CudaTensor>,
+    pub(crate) factor: Option<&'a CudaTensor>,
+    pub(crate) addend: Option<&'a CudaTensor>,
+}
+
+impl Finish<'_> {
+    /// The product itself.
+    pub(crate) const NONE: Self = Self {
+        bias: None,
+        activation: Activation::Identity,
+        slope: None,
+        factor: None,
+        addend: None,
+    };
+}
+
+impl Product {
+    pub(crate) fn new(left: &CudaTensor, right: &CudaTensor, kind: Kind) -> Self {
+        Self { left: left.clone(), right: right.clone(), kind, sums: None }
+    }
+
+    /// Whether [`sum_columns`](Self::sum_columns) is possible.
+    pub(crate) fn can_sum(backend: &CudaBackend) -> bool {
+        has_warpgroups(backend)
+    }
+
+    /// Computes the sums of the right factor's columns as well, beside the product itself: they
+    /// are there when the product is.
+    pub(crate) fn sum_columns(&mut self, backend: &CudaBackend) -> Result<CudaTensor> {
+        debug_assert_eq!(self.kind, Kind::Left);
+        let sums = backend.new_tensor([1, self.right.shape[1]])?;
+        self.sums = Some(sums.clone());
+        Ok(sums)
+    }
+
+    /// `(product + addend) factor`.
+    pub(crate) fn compute(
+        &self,
+        backend: &CudaBackend,
+        addend: Option<&CudaTensor>,
+        factor: Option<&CudaTensor>,
+    ) -> Result<CudaTensor> {
+        self.run(backend, &Finish { addend, factor, ..Finish::NONE })
+    }
+
+    pub(crate) fn run(&self, backend: &CudaBackend, finish: &Finish<'_>) -> Result<CudaTensor> {
+        let (shape, depth) = self.sizes();
+        let y = backend.new_tensor(shape)?;
+        let given = [finish.bias, finish.slope, finish.factor, finish.addend];
+        let is_wide = |x: &CudaTensor| x.has_whole_quads();
+        let wide = i32::from(is_wide(&self.left))
+            + 2 * i32::from(is_wide(&self.right))
+            + 4 * i32::from(is_wide(&y) && given.into_iter().flatten().all(is_wide));
+        let mut epilogue = vec![
+            maybe_read(finish.bias),
+            maybe_write(finish.slope),
+            maybe_read(finish.factor),
+            maybe_read(finish.addend),
+        ];
+        let plan = if has_warpgroups(backend) {
+            epilogue.push(maybe_write(self.sums.as_ref()));
+            self.on_warpgroups(backend, shape, depth)
+        } else {
+            self.on_warps(backend, shape)
+        };
+        epilogue.push(Argument::Signed(activation_code(finish.activation)));
+        let bytes = 16 * (epilogue.len() - 1) + 8;
+        let arguments = arguments![
+            self.left.read(),
+            self.right.read(),
+            y.write(),
+            shape[0] as i32,
+            shape[1] as i32,
+            depth as i32,
+            self.left.shape[1] as i32,
+            self.right.shape[1] as i32,
+            wide,
+            Argument::Struct(epilogue, bytes)
+        ];
+        backend.run_shaped(plan.module, plan.kernel, plan.shape, arguments)?;
+        Ok(y)
+    }
+
+    /// Rows, columns and terms of each sum.
+    fn sizes(&self) -> (Shape, usize) {
+        let ([a, b], [c, d]) = (self.left.shape, self.right.shape);
+        match self.kind {
+            Kind::Plain => ([a, d], b),
+            Kind::Left => ([b, d], a),
+            Kind::Right => ([a, c], b),
+        }
+    }
+
+    /// By `mma.sync`, or without tensor cores in the highest precision: the largest tile that has
+    /// room and still gives every multiprocessor work. The choice does not change the result.
+    fn on_warps(&self, backend: &CudaBackend, shape: Shape) -> Plan {
+        let properties = backend.device().properties();
+        let enough = properties.multiprocessors as usize;
+        let shared = |tile: &Tile| {
+            let (deep, wide) = (tile.side * 36, 32 * (tile.side + 8));
+            let floats = match self.kind {
+                Kind::Plain => deep + wide,
+                Kind::Left => wide + wide,
+                Kind::Right => deep + deep,
+            };
+            (tile.stages * floats * 4) as u32
+        };
+        let fits = |tile: &Tile| {
+            tiles(shape, tile.side) * backend.replicas() >= enough
+                && shared(tile) <= properties.shared
+        };
+        let index = TILES.iter().position(fits).unwrap_or(2);
+        let tile = &TILES[index];
+        let names = match self.kind {
+            Kind::Plain => ["plain_128", "plain_64", "plain_32"],
+            Kind::Left => ["left_128", "left_64", "left_32"],
+            Kind::Right => ["right_128", "right_64", "right_32"],
+        };
+        let blocks = [tiles(shape, tile.side) as u32, 1, backend.replicas() as u32];
+        let (threads, shared) = (tile.threads, shared(tile));
+        Plan {
+            module: Module::Product(backend.precision()),
+            kernel: names[index],
+            shape: LaunchShape { blocks, threads, shared, cluster: 1 },
+        }
+    }
+
+    /// By `wgmma`, in tiles of 128 x 128 if there are enough of them. Where there are few, each sum
+    /// is split, and the blocks of a cluster take one part each. Into how many parts depends on the
+    /// sizes alone, so that replicas equal single runs.
+    fn on_warpgroups(&self, backend: &CudaBackend, shape: Shape, depth: usize) -> Plan {
+        /// Blocks that keep a device busy.
+        const ENOUGH: usize = 96;
+        let (small, large) = (tiles(shape, 64), tiles(shape, 128));
+        let slices = depth.div_ceil(64);
+        let parts = match large {
+            ENOUGH.. => 1,
+            32..ENOUGH => slices.min(2),
+            _ => {
+                let is_used = |parts: &usize| small * parts <= 160 && *parts <= slices;
+                [8, 4, 2].into_iter().find(is_used).unwrap_or(1)
+            }
+        };
+        let is_large = large * parts * backend.replicas() >= ENOUGH;
+        let side = if is_large { 128 } else { 64 };
+        let kernel = match (self.kind, is_large) {
+            (Kind::Plain, true) => "plain_large",
+            (Kind::Plain, false) => "plain_small",
+            (Kind::Left, true) => "left_large",
+            (Kind::Left, false) => "left_small",
+            (Kind::Right, true) => "right_large",
+            (Kind::Right, false) => "right_small",
+        };
+        // As `hopper.cu` lays them out: two lots of operands, then the result and the sums.
+        let line = if backend.precision() == Precision::Tf32 { 128 } else { 64 };
+        let lot = 2 * side * line * if is_large { 1 } else { 2 };
+        let shared = 1024 + (2 * lot).max(4 * side * (side + 4 + 8)) as u32;
+        let blocks = [(tiles(shape, side) * parts) as u32, 1, backend.replicas() as u32];
+        let (threads, cluster) = (2 * side as u32, parts as u32);
+        let shape = LaunchShape { blocks, threads, shared, cluster };
+        let is_wide = self.left.has_whole_quads() && self.right.has_whole_quads();
+        let module = Module::Warpgroups(backend.precision(), is_wide);
+        Plan { module, kernel, shape }
+    }
+}
+
+/// Which kernel, and how.
+struct Plan {
+    module: Module,
+    kernel: &'static str,
+    shape: LaunchShape,
+}
+
+/// A square tile of the result.
+struct Tile {
+    side: usize,
+    /// That compute it.
+    threads: u32,
+    /// Parts of the operands that are in shared memory at a time.
+    stages: usize,
+}
+
+/// As `gemm.cu` has them.
+const TILES: [Tile; 3] = [
+    Tile { side: 128, threads: 256, stages: 3 },
+    Tile { side: 64, threads: 128, stages: 4 },
+    Tile { side: 32, threads: 128, stages: 6 },
+];
+
+fn tiles([rows, columns]: Shape, side: usize) -> usize {
+    rows.div_ceil(side) * columns.div_ceil(side)
+}
+
+/// Whether products run on Hopper's own instructions.
+fn has_warpgroups(backend: &CudaBackend) -> bool {
+    backend.precision() != Precision::Highest && backend.device().has_warpgroups()
+}
