@@ -5,25 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use cm_cuda::testing;
 use cm_train::{
-    Device, Event, Method, Precision, Replica, Result, RunFolder, RunSettings, TaskSettings,
-    read_metrics, train,
+    Device, Event, Method, Precision, Replica, Result, RunFolder, RunSettings, read_metrics, train,
 };
 
 const GPU: Device = Device::Cuda { ordinal: 0, precision: Precision::Tf32 };
 const EXACT: Device = Device::Cuda { ordinal: 0, precision: Precision::Highest };
-
-/// The 2-D experiment, small enough for a test; every seed has its own data.
-fn small(method: Method, seed: u64) -> RunSettings {
-    let mut settings = RunSettings { seed, ..RunSettings::plane(method) };
-    (settings.steps, settings.batch) = (30, 16);
-    (settings.log_every, settings.evaluate_every, settings.checkpoint_every) = (5, 15, 10);
-    settings.evaluation.episodes = 8;
-    if let TaskSettings::PointMaze { world, data } = &mut settings.task {
-        (world.states, world.horizon) = (400, 20);
-        (data.trajectories, data.seed) = (50, seed);
-    }
-    settings
-}
 
 /// Trains to the end, or until losses were recorded at `stop_after`.
 fn run(device: Device, settings: &RunSettings, folder: &Path, stop_after: Option<u64>) {
@@ -54,7 +40,7 @@ fn stopping_and_going_on_is_never_having_stopped() {
     for method in Method::ALL {
         let [whole, parts] =
             ["whole", "parts"].map(|name| scratch.path().join(method.key()).join(name));
-        let settings = small(method, 3);
+        let settings = RunSettings::tiny_plane(method, 3);
         run(GPU, &settings, &whole, None);
         // Between two checkpoints, and again later.
         run(GPU, &settings, &parts, Some(5));
@@ -73,7 +59,7 @@ fn replicas_are_the_runs_one_by_one() {
     for method in Method::ALL {
         let [together, single] =
             ["together", "single"].map(|name| scratch.path().join(method.key()).join(name));
-        let runs = [3, 1, 7].map(|seed| small(method, seed));
+        let runs = [3, 1, 7].map(|seed| RunSettings::tiny_plane(method, seed));
         let tasks = runs.each_ref().map(|run| run.task.open().unwrap());
         let folders = runs.each_ref().map(|run| together.join(run.seed.to_string()));
         let folders = folders.map(RunFolder::new);
@@ -99,7 +85,7 @@ fn a_run_goes_from_the_cpu_to_the_gpu_and_back() {
     let scratch = tempfile::tempdir().unwrap();
     for method in Method::ALL {
         let [cpu, both] = ["cpu", "both"].map(|name| scratch.path().join(method.key()).join(name));
-        let settings = small(method, 5);
+        let settings = RunSettings::tiny_plane(method, 5);
         run(Device::Cpu, &settings, &cpu, None);
         run(Device::Cpu, &settings, &both, Some(10));
         run(EXACT, &settings, &both, Some(20));

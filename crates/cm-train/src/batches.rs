@@ -132,14 +132,11 @@ pub(crate) mod tests {
     use cm_replay::{Dataset, Matrix};
 
     use super::*;
-    use crate::{Method, Scaling, TaskSettings};
+    use crate::{Method, Scaling};
 
     #[test]
     fn transitions_stay_where_their_goal_is_and_noise_is_added_to_states_and_goals_alone() {
-        let mut settings = RunSettings::plane(Method::Qrl);
-        if let TaskSettings::PointMaze { world, data } = &mut settings.task {
-            (world.states, data.trajectories) = (400, 50);
-        }
+        let settings = RunSettings { batch: 256, ..RunSettings::tiny_plane(Method::Qrl, 0) };
         let task = settings.task.open().unwrap();
         let backend = DfdxBackend::new(0);
         let batch = |stay_at_goal, observation_noise| {

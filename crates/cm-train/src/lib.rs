@@ -31,5 +31,7 @@ pub use record::{EvaluationRow, MetricRow, read_evaluations, read_metrics};
 pub use run::RunFolder;
 pub use scaling::Scaling;
 pub use settings::{EvaluationSettings, RunSettings};
-pub use task::{Act, Task, TaskSettings, World};
+pub use task::{
+    Act, AntMazeTask, DataTask, EnvironmentKind, PointMazeTask, Task, TaskSettings, World,
+};
 pub use training::{Event, Replica, Report, Timings, train_on};

@@ -1,11 +1,11 @@
 //! Everything needed to repeat a run.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use cm_replay::{End, Goals};
+use cm_replay::Goals;
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Method, MethodSettings, Result, TaskSettings};
+use crate::{Error, MethodSettings, Result, TaskSettings};
 
 /// The settings of a run: what `config.toml` in its folder holds.
 ///
@@ -65,58 +65,6 @@ impl Default for EvaluationSettings {
 }
 
 impl RunSettings {
-    /// The paper's 2-D experiment as the authors' script runs it: 500,000 steps of batches of 256,
-    /// discount 0.8.
-    pub fn plane(method: Method) -> Self {
-        Self {
-            seed: 0,
-            steps: 500_000,
-            batch: 256,
-            observation_noise: 0.2,
-            stay_at_goal: true,
-            log_every: 100,
-            evaluate_every: 5_000,
-            checkpoint_every: 5_000,
-            goals: Goals { include_current: true, end: End::Clip, ..Goals::geometric(0.8) },
-            evaluation: EvaluationSettings::default(),
-            task: TaskSettings::point_maze(),
-            method: MethodSettings::plane(method),
-        }
-    }
-
-    /// AntMaze as the authors' code runs it offline: 500,000 steps of batches of 1024, hidden
-    /// layers of 4 x 1024, discount 0.99, 50 episodes per evaluation.
-    pub fn ant_maze(method: Method, task: &str, file: PathBuf) -> Self {
-        Self {
-            seed: 0,
-            steps: 500_000,
-            batch: 1024,
-            observation_noise: 0.0,
-            stay_at_goal: false,
-            log_every: 100,
-            evaluate_every: 10_000,
-            checkpoint_every: 10_000,
-            goals: Goals::geometric(0.99),
-            evaluation: EvaluationSettings { episodes: 50, seed: 0 },
-            task: TaskSettings::AntMaze { task: task.to_owned(), file, scale: true },
-            method: MethodSettings::ant_maze(method, &[1024; 4]),
-        }
-    }
-
-    /// A start for trajectories of one's own in `file`.
-    pub fn own_data(method: Method, file: PathBuf) -> Self {
-        Self {
-            steps: 10_000,
-            observation_noise: 0.0,
-            stay_at_goal: false,
-            evaluate_every: 0,
-            goals: Goals::geometric(0.95),
-            task: TaskSettings::Data { file, goal: None, scale: true },
-            method: MethodSettings::own_data(method),
-            ..Self::plane(method)
-        }
-    }
-
     /// Reads TOML; unknown keys are refused.
     pub fn from_toml(text: &str) -> Result<Self> {
         toml::from_str(text).map_err(|error| {

@@ -7,21 +7,8 @@ use cm_nn::DfdxBackend;
 use cm_nn::testing::Replicated;
 use cm_train::{
     Checkpoint, Device, Error, Event, Method, Replica, Report, Result, RunFolder, RunSettings,
-    TaskSettings, train, train_on,
+    train, train_on,
 };
-
-/// The 2-D experiment, small enough for a test; every seed has its own data.
-fn small(method: Method, seed: u64) -> RunSettings {
-    let mut settings = RunSettings { seed, ..RunSettings::plane(method) };
-    (settings.steps, settings.batch) = (30, 16);
-    (settings.log_every, settings.evaluate_every, settings.checkpoint_every) = (5, 15, 10);
-    settings.evaluation.episodes = 8;
-    if let TaskSettings::PointMaze { world, data } = &mut settings.task {
-        (world.states, world.horizon) = (400, 20);
-        (data.trajectories, data.seed) = (50, seed);
-    }
-    settings
-}
 
 /// Trains alone, to the end or until losses were recorded at `stop_after`.
 fn alone(settings: &RunSettings, folder: &Path, stop_after: Option<u64>) -> Result<Report> {
@@ -58,7 +45,7 @@ fn replicas_are_the_runs_one_by_one() {
     for method in Method::ALL {
         let [together, single] =
             ["together", "single"].map(|name| scratch.path().join(method.key()).join(name));
-        let runs = [3, 1, 7].map(|seed| small(method, seed));
+        let runs = [3, 1, 7].map(|seed| RunSettings::tiny_plane(method, seed));
         for report in at_once(&runs, &together).unwrap() {
             assert!(report.unwrap().finished);
         }
@@ -75,7 +62,7 @@ fn replicas_are_the_runs_one_by_one() {
 fn replicas_resume_one_by_one() {
     let scratch = tempfile::tempdir().unwrap();
     let [together, single] = ["together", "single"].map(|name| scratch.path().join(name));
-    let runs = [0, 1, 2, 3].map(|seed| small(Method::Gcbc, seed));
+    let runs = [0, 1, 2, 3].map(|seed| RunSettings::tiny_plane(Method::Gcbc, seed));
     // One has not begun, one was stopped between checkpoints, one later, one is finished.
     alone(&runs[1], &together.join("1"), Some(5)).unwrap();
     alone(&runs[2], &together.join("2"), Some(20)).unwrap();
@@ -94,7 +81,7 @@ fn replicas_resume_one_by_one() {
 fn a_replica_that_diverges_does_not_end_the_others() {
     let scratch = tempfile::tempdir().unwrap();
     let [together, single] = ["together", "single"].map(|name| scratch.path().join(name));
-    let runs = [0, 1, 2].map(|seed| small(Method::Gcbc, seed));
+    let runs = [0, 1, 2].map(|seed| RunSettings::tiny_plane(Method::Gcbc, seed));
     for run in &runs {
         alone(run, &together.join(run.seed.to_string()), Some(10)).unwrap();
     }
@@ -128,7 +115,8 @@ fn a_folder_that_is_taken_does_not_keep_the_others_from_training() {
     std::fs::create_dir_all(scratch.path().join("1")).unwrap();
     let lock = std::fs::File::create(scratch.path().join("1/.lock")).unwrap();
     lock.lock().unwrap();
-    let reports = at_once(&[0, 1, 2].map(|seed| small(Method::Gcbc, seed)), scratch.path());
+    let reports =
+        at_once(&[0, 1, 2].map(|seed| RunSettings::tiny_plane(Method::Gcbc, seed)), scratch.path());
     let reports = reports.unwrap();
     assert!(matches!(reports[1], Err(Error::Busy { .. })));
     for (index, seed) in [(0, 0), (2, 2)] {
@@ -141,17 +129,20 @@ fn a_folder_that_is_taken_does_not_keep_the_others_from_training() {
 fn runs_that_do_not_belong_together_are_refused_by_name() {
     let scratch = tempfile::tempdir().unwrap();
     let refused = |change: &dyn Fn(&mut RunSettings)| {
-        let mut runs = [0, 1].map(|seed| small(Method::Gcbc, seed));
+        let mut runs = [0, 1].map(|seed| RunSettings::tiny_plane(Method::Gcbc, seed));
         change(&mut runs[1]);
         at_once(&runs, scratch.path()).unwrap_err().to_string()
     };
     assert!(refused(&|run| run.batch = 8).starts_with("batch: "));
     assert!(refused(&|run| run.steps = 31).starts_with("steps: "));
-    assert!(refused(&|run| run.method = small(Method::Crl, 1).method).starts_with("method"));
+    assert!(
+        refused(&|run| run.method = RunSettings::tiny_plane(Method::Crl, 1).method)
+            .starts_with("method")
+    );
     assert!(at_once(&[], scratch.path()).is_err());
 
     // The CPU's own backend has no replicas, and says so.
-    let runs = [0, 1].map(|seed| small(Method::Gcbc, seed));
+    let runs = [0, 1].map(|seed| RunSettings::tiny_plane(Method::Gcbc, seed));
     let (task, folders) = (
         runs[0].task.open().unwrap(),
         ["a", "b"].map(|name| RunFolder::new(scratch.path().join(name))),
@@ -167,7 +158,7 @@ fn settings_are_refused_by_their_whole_key() {
     let scratch = tempfile::tempdir().unwrap();
     let refused =
         |settings: &RunSettings| alone(settings, scratch.path(), None).unwrap_err().to_string();
-    let mut settings = small(Method::Cmd2, 0);
+    let mut settings = RunSettings::tiny_plane(Method::Cmd2, 0);
     let cm_train::MethodSettings::Cmd2(cmd2) = &mut settings.method else { unreachable!() };
     cmd2.contrastive.divisor = 0.0;
     assert!(
@@ -175,7 +166,7 @@ fn settings_are_refused_by_their_whole_key() {
         "{}",
         refused(&settings)
     );
-    let mut settings = small(Method::Qrl, 0);
+    let mut settings = RunSettings::tiny_plane(Method::Qrl, 0);
     let cm_train::MethodSettings::Qrl(qrl) = &mut settings.method else { unreachable!() };
     qrl.actor.policy.network.hidden = vec![4, 0];
     assert!(refused(&settings).contains("`method.qrl.actor.policy.network.hidden`"));

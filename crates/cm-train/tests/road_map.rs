@@ -2,16 +2,11 @@
 
 use std::sync::atomic::AtomicBool;
 
-use cm_train::{
-    Device, Error, Links, Method, Model, RoadMap, RunFolder, RunSettings, TaskSettings, train,
-};
+use cm_train::{Device, Error, Links, Method, Model, RoadMap, RunFolder, RunSettings, train};
 
 /// A model after a few steps in a small world, and places of that world.
 fn model(method: Method) -> (Model, Vec<f32>) {
-    let mut settings = RunSettings { steps: 20, evaluate_every: 0, ..RunSettings::plane(method) };
-    if let TaskSettings::PointMaze { world, data } = &mut settings.task {
-        (world.states, data.trajectories) = (300, 50);
-    }
+    let settings = RunSettings { batch: 256, ..RunSettings::tiny_plane(method, 0) };
     let folder = tempfile::tempdir().unwrap();
     let folder = RunFolder::new(folder.path().join("run"));
     let task = settings.task.open().unwrap();

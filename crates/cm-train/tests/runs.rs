@@ -6,22 +6,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cm_train::{
-    Checkpoint, Device, Error, Event, Job, Method, Model, RunFolder, RunSettings, TaskSettings,
-    read_evaluations, read_metrics, run_jobs, train,
+    Checkpoint, Device, Error, Event, Job, Method, Model, RunFolder, RunSettings, read_evaluations,
+    read_metrics, run_jobs, train,
 };
-
-/// The 2-D experiment, small enough for a test.
-fn small(method: Method) -> RunSettings {
-    let mut settings = RunSettings::plane(method);
-    (settings.steps, settings.batch) = (30, 16);
-    (settings.log_every, settings.evaluate_every, settings.checkpoint_every) = (5, 15, 10);
-    settings.evaluation.episodes = 8;
-    if let TaskSettings::PointMaze { world, data } = &mut settings.task {
-        (world.states, world.horizon) = (400, 20);
-        data.trajectories = 50;
-    }
-    settings
-}
 
 fn run(settings: &RunSettings, folder: &Path, stop_after: Option<u64>) -> Result<u64, Error> {
     let task = settings.task.open()?;
@@ -47,7 +34,7 @@ fn contents(folder: &Path) -> Vec<Vec<u8>> {
 fn resuming_equals_never_having_stopped() {
     let scratch = tempfile::tempdir().unwrap();
     for method in Method::ALL {
-        let settings = small(method);
+        let settings = RunSettings::tiny_plane(method, 0);
         let (whole, parts) = (
             scratch.path().join(format!("{method}-a")),
             scratch.path().join(format!("{method}-b")),
@@ -77,7 +64,7 @@ fn resuming_equals_never_having_stopped() {
 #[test]
 fn a_finished_run_can_be_made_longer_but_not_different() {
     let scratch = tempfile::tempdir().unwrap();
-    let mut settings = small(Method::Gcbc);
+    let mut settings = RunSettings::tiny_plane(Method::Gcbc, 0);
     run(&settings, scratch.path(), None).unwrap();
     settings.steps = 40;
     assert_eq!(run(&settings, scratch.path(), None).unwrap(), 40);
@@ -94,7 +81,7 @@ fn a_finished_run_can_be_made_longer_but_not_different() {
 fn runs_side_by_side_are_the_runs_one_by_one() {
     let scratch = tempfile::tempdir().unwrap();
     let job = |name: &str, seed| {
-        let settings = RunSettings { seed, ..small(Method::Crl) };
+        let settings = RunSettings { seed, ..RunSettings::tiny_plane(Method::Crl, 0) };
         Job { folder: scratch.path().join(name), settings }
     };
     let mut broken = job("broken", 1);
@@ -111,7 +98,7 @@ fn runs_side_by_side_are_the_runs_one_by_one() {
 #[test]
 fn divergence_stops_the_run_and_keeps_the_last_good_checkpoint() {
     let scratch = tempfile::tempdir().unwrap();
-    let mut settings = small(Method::Gcbc);
+    let mut settings = RunSettings::tiny_plane(Method::Gcbc, 0);
     run(&settings, scratch.path(), None).unwrap();
     let good = std::fs::read(scratch.path().join("checkpoint.bin")).unwrap();
 
@@ -129,7 +116,7 @@ fn divergence_stops_the_run_and_keeps_the_last_good_checkpoint() {
 #[test]
 fn damaged_checkpoints_are_refused_whatever_the_damage() {
     let scratch = tempfile::tempdir().unwrap();
-    run(&small(Method::Gcbc), scratch.path(), None).unwrap();
+    run(&RunSettings::tiny_plane(Method::Gcbc, 0), scratch.path(), None).unwrap();
     let file = scratch.path().join("checkpoint.bin");
     let good = std::fs::read(&file).unwrap();
     let refuse = |bytes: &[u8]| {
@@ -151,7 +138,9 @@ fn damaged_checkpoints_are_refused_whatever_the_damage() {
 
     std::fs::write(&file, &good).unwrap();
     std::fs::write(scratch.path().join("metrics.csv"), "step\n").unwrap();
-    let message = run(&small(Method::Gcbc), scratch.path(), None).unwrap_err().to_string();
+    let message = run(&RunSettings::tiny_plane(Method::Gcbc, 0), scratch.path(), None)
+        .unwrap_err()
+        .to_string();
     assert!(message.contains("metrics.csv") && message.contains("cut short"), "{message}");
 }
 
@@ -160,7 +149,7 @@ fn a_model_gives_distances_that_are_a_quasimetric_and_refuses_other_widths() {
     let scratch = tempfile::tempdir().unwrap();
     for method in Method::ALL.into_iter().filter(|method| method.is_quasimetric()) {
         let folder = scratch.path().join(method.key());
-        run(&small(method), &folder, None).unwrap();
+        run(&RunSettings::tiny_plane(method, 0), &folder, None).unwrap();
         let model = Model::load(&RunFolder::new(&folder), true).unwrap();
         let states: Vec<f32> = (0..60).map(|at| ((at * 37) % 41) as f32 - 20.0).collect();
         assert!(model.distances(&states, &states).unwrap().iter().all(|&d| d == 0.0));
@@ -176,7 +165,7 @@ fn a_model_gives_distances_that_are_a_quasimetric_and_refuses_other_widths() {
         assert!(model.distances(&states[..2], &states[..4]).is_err());
     }
     let folder = scratch.path().join("gcbc");
-    run(&small(Method::Gcbc), &folder, None).unwrap();
+    run(&RunSettings::tiny_plane(Method::Gcbc, 0), &folder, None).unwrap();
     let model = Model::load(&RunFolder::new(&folder), true).unwrap();
     let error = model.distances(&[0.0, 0.0], &[1.0, 1.0]).unwrap_err();
     assert_eq!(error.to_string(), "GCBC learns no distance between states");
@@ -185,7 +174,7 @@ fn a_model_gives_distances_that_are_a_quasimetric_and_refuses_other_widths() {
 #[test]
 fn a_stop_before_the_first_step_leaves_a_checkpoint_of_step_0() {
     let scratch = tempfile::tempdir().unwrap();
-    let settings = small(Method::Gcbc);
+    let settings = RunSettings::tiny_plane(Method::Gcbc, 0);
     let task = settings.task.open().unwrap();
     let events = Cell::new(0);
     let stop = AtomicBool::new(true);
@@ -201,7 +190,7 @@ fn a_stop_before_the_first_step_leaves_a_checkpoint_of_step_0() {
 #[test]
 fn a_stop_during_the_first_evaluation_does_not_repeat_it() {
     let scratch = tempfile::tempdir().unwrap();
-    let settings = small(Method::Gcbc);
+    let settings = RunSettings::tiny_plane(Method::Gcbc, 0);
     let task = settings.task.open().unwrap();
     let folder = RunFolder::new(scratch.path().join("stopped"));
     let stop = AtomicBool::new(false);
@@ -220,7 +209,10 @@ fn a_stop_during_the_first_evaluation_does_not_repeat_it() {
 #[test]
 fn a_stop_keeps_the_jobs_after_it_from_beginning() {
     let scratch = tempfile::tempdir().unwrap();
-    let job = |name: &str| Job { folder: scratch.path().join(name), settings: small(Method::Gcbc) };
+    let job = |name: &str| Job {
+        folder: scratch.path().join(name),
+        settings: RunSettings::tiny_plane(Method::Gcbc, 0),
+    };
     let jobs = [job("a"), job("b")];
     let stop = AtomicBool::new(false);
     let results =
@@ -234,7 +226,7 @@ fn two_processes_cannot_train_in_one_folder() {
     let scratch = tempfile::tempdir().unwrap();
     let lock = std::fs::File::create(scratch.path().join(".lock")).unwrap();
     lock.lock().unwrap();
-    let settings = small(Method::Gcbc);
+    let settings = RunSettings::tiny_plane(Method::Gcbc, 0);
     let message = run(&settings, scratch.path(), None).unwrap_err().to_string();
     assert!(message.contains("another process is training"), "{message}");
     drop(lock);

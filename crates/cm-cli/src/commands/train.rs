@@ -6,18 +6,20 @@ use anyhow::{Context, bail};
 use cm_train::{Device, Job, Report, run_jobs};
 use serde_json::json;
 
-use crate::config::ConfigArguments;
+use crate::config::{ConfigArguments, environments};
 use crate::interrupt;
 use crate::progress::Progress;
 
+const NOTES: &str = "Training again with the same settings goes on where it stopped.";
+
+const EXAMPLES: &str = "Examples:
+  cm train --env pointmaze --method cmd2 --steps 20000 --name plane
+  cm train --data walks.csv --name walks --set method.cmd1.twin=false
+  cm train --config runs/walks/config.toml --seed 1 --name walks-1
+  cm train --env pointmaze --method qrl --print-config > qrl.toml";
+
 #[derive(clap::Args)]
-#[command(
-    after_help = "Training again with the same settings goes on where it stopped.\n\nExamples:\n  \
-        cm train --env pointmaze --method cmd2 --steps 20000 --name plane\n  \
-        cm train --data walks.csv --name walks --set method.cmd1.twin=false\n  \
-        cm train --config runs/walks/config.toml --seed 1 --name walks-1\n  \
-        cm train --env pointmaze --method qrl --print-config > qrl.toml"
-)]
+#[command(after_help = format!("{NOTES}\n\n{}\n\n{EXAMPLES}", environments()))]
 pub(crate) struct Arguments {
     #[command(flatten)]
     config: ConfigArguments,

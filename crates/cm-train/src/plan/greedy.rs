@@ -13,13 +13,10 @@ use crate::{Model, Result};
 ///
 /// ```
 /// # use std::sync::atomic::AtomicBool;
-/// # use cm_train::{Device, Method, Model, RunFolder, RunSettings, TaskSettings, train};
+/// # use cm_train::{Device, Method, Model, RunFolder, RunSettings, train};
 /// use cm_train::Planner;
 ///
-/// # let mut settings = RunSettings { steps: 2, evaluate_every: 0, ..RunSettings::plane(Method::Cmd1) };
-/// # if let TaskSettings::PointMaze { world, data } = &mut settings.task {
-/// #     (world.states, data.trajectories) = (300, 20);
-/// # }
+/// # let settings = RunSettings::tiny_plane(Method::Cmd1, 0);
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let folder = RunFolder::new(folder.path().join("run"));
 /// # let task = settings.task.open()?;

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use anyhow::bail;
 use cm_envs::ant_maze::Task;
 use cm_envs::mujoco::Mujoco;
-use cm_train::{Device, Job, Method, MethodSettings, RunSettings};
+use cm_train::{AntMazeTask, Device, Job, Method, MethodSettings, RunSettings};
 
 use self::data::{Source, TaskData};
 use super::training::train;
@@ -109,7 +109,9 @@ fn jobs(arguments: &Arguments, tasks: &[Task], data: &TaskData) -> anyhow::Resul
     for seed in 0..arguments.seeds {
         for &task in tasks {
             for &method in &arguments.methods {
-                let mut settings = RunSettings::ant_maze(method, task.name(), data.file(task));
+                let (name, file) = (task.name().to_owned(), data.file(task));
+                let of_task = AntMazeTask { task: name, file, scale: true };
+                let mut settings = RunSettings::ant_maze(method, of_task);
                 if arguments.small {
                     settings.method = MethodSettings::ant_maze_small(method);
                 } else if !arguments.hidden.is_empty() {

@@ -1,7 +1,7 @@
 //! Tables, curves and page of the AntMaze experiment.
 
 use cm_envs::ant_maze::Task;
-use cm_train::{Job, TaskSettings};
+use cm_train::{AntMazeTask, Job};
 
 use super::super::output::{make_folder, print_table, settings_of};
 use super::super::results::{Results, Spread, draw_success, results};
@@ -52,10 +52,7 @@ pub(super) fn write(arguments: &Arguments, tasks: &[Task], jobs: &[Job]) -> anyh
 }
 
 fn is_about(job: &Job, task: Task) -> bool {
-    match &job.settings.task {
-        TaskSettings::AntMaze { task: name, .. } => name == task.name(),
-        _ => false,
-    }
+    job.settings.task.get::<AntMazeTask>().is_some_and(|of_job| of_job.task == task.name())
 }
 
 /// Tasks down, methods across, the best of a row marked.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use cm_envs::point_maze::PointMaze;
-use cm_train::{Job, Method, RunFolder, TaskSettings};
+use cm_train::{Job, Method, PointMazeTask, RunFolder};
 
 use super::super::output::{make_folder, print_table, settings_of};
 use super::super::results::{Results, Spread, draw_success, results};
@@ -41,8 +41,8 @@ pub(super) fn write(jobs: &[Job], out: &Path) -> anyhow::Result<()> {
     draw_success(title, &results, &success)?;
     draw_success(title, &results, &figures.join("success.svg"))?;
 
-    let TaskSettings::PointMaze { world, .. } = &jobs[0].settings.task else { return Ok(()) };
-    let maze = PointMaze::new(world.clone())?;
+    let Some(task) = jobs[0].settings.task.get::<PointMazeTask>() else { return Ok(()) };
+    let maze = PointMaze::new(task.world.clone())?;
     let data = figures.join("data.png");
     DataFigure(&maze).save(&data)?;
 

@@ -1,16 +1,20 @@
 //! Settings of a run from a preset, a TOML file and flags, later ones overriding earlier ones.
 
+mod task;
+
 use std::path::PathBuf;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use cm_train::{Method, RunSettings};
+use serde::de::DeserializeOwned;
 use toml::{Table, Value};
+
+pub(crate) use self::task::environments;
 
 /// What a run is made of on the command line.
 #[derive(clap::Args)]
 pub(crate) struct ConfigArguments {
-    /// Train in this environment: pointmaze, or a task of AntMaze such as antmaze-umaze together
-    /// with --data.
+    /// Train in this environment, such as pointmaze; they are listed below.
     #[arg(long)]
     env: Option<String>,
     /// Train on these trajectories: CSV, npz, safetensors, HDF5 or cmdata.
@@ -46,7 +50,7 @@ pub(crate) struct ConfigArguments {
 impl ConfigArguments {
     /// The settings, every one of them.
     pub(crate) fn settings(&self) -> anyhow::Result<RunSettings> {
-        let given = match &self.config {
+        let mut given = match &self.config {
             Some(path) => {
                 let text = std::fs::read_to_string(path)
                     .with_context(|| format!("{}: could not be read", path.display()))?;
@@ -56,65 +60,31 @@ impl ConfigArguments {
             }
             None => Table::new(),
         };
-        let preset = self.preset(&given)?;
         let named = |error: anyhow::Error| match &self.config {
             Some(path) => error.context(path.display().to_string()),
             None => error,
         };
-        let mut table = merge(&preset, given, &|table| parse(&table).is_ok());
+        let method = self.method(&given).map_err(named)?;
+        let task = task::task(self.env.as_deref(), self.data.as_deref(), &given).map_err(named)?;
+        given.remove("task");
+        let preset = Table::try_from(task.preset(method))?;
+        let mut table = merge(&preset, given, &|table| parse::<RunSettings>(table).is_ok());
         // The file is checked by itself first, so that errors tell it from the flags.
         read(&table).map_err(named)?;
         self.override_with_flags(&mut table)?;
         read(&table)
     }
 
-    /// The defaults that the settings given are laid over.
-    fn preset(&self, given: &Table) -> anyhow::Result<Table> {
-        let in_file = |key: &str| {
-            given.get(key).and_then(Value::as_table).and_then(|table| table.keys().next())
-        };
-        let method = match (self.method, in_file("method")) {
+    fn method(&self, given: &Table) -> anyhow::Result<Method> {
+        let in_file = given.get("method").and_then(Value::as_table);
+        Ok(match (self.method, in_file.and_then(|table| table.keys().next())) {
             (Some(method), Some(name)) if method.key() != name => {
                 bail!("--method {method} and the settings' [method.{name}] exclude each other")
             }
             (Some(method), _) => method,
             (None, Some(name)) => name.parse()?,
             (None, None) => Method::Cmd1,
-        };
-        let file =
-            given.get("task").and_then(|task| task.get("data")).and_then(|data| data.get("file"));
-        let file = file.and_then(Value::as_str).map(PathBuf::from);
-        let ant = self.env.as_deref().filter(|name| name.starts_with("antmaze"));
-        if let (Some(name), Some(data)) = (ant, &self.data) {
-            let task: cm_envs::ant_maze::Task = name.parse()?;
-            return Ok(Table::try_from(RunSettings::ant_maze(method, task.name(), data.clone()))?);
-        }
-        match self.env.as_deref() {
-            None | Some("pointmaze") => {}
-            Some(_) if ant.is_some() => bail!("--env antmaze-... needs --data FILE"),
-            Some(name) => bail!("--env: expected pointmaze or a task of AntMaze, found `{name}`"),
-        }
-        let settings = match (&self.data, file, &self.env, in_file("task")) {
-            (Some(data), _, None, _) => RunSettings::own_data(method, data.clone()),
-            (None, Some(file), None, _) => RunSettings::own_data(method, file),
-            (None, None, None, Some(name)) if name == "ant-maze" => {
-                let task = given["task"]["ant-maze"]
-                    .get("task")
-                    .and_then(Value::as_str)
-                    .unwrap_or_default();
-                let file = given["task"]["ant-maze"]
-                    .get("file")
-                    .and_then(Value::as_str)
-                    .unwrap_or_default();
-                RunSettings::ant_maze(method, task, file.into())
-            }
-            (None, None, Some(_), _) | (None, None, None, Some(_)) => RunSettings::plane(method),
-            (None, None, None, None) => {
-                bail!("expected --env pointmaze, --data FILE or --config FILE")
-            }
-            _ => bail!("--env and data in the settings exclude each other"),
-        };
-        Ok(Table::try_from(settings)?)
+        })
     }
 
     fn override_with_flags(&self, table: &mut Table) -> anyhow::Result<()> {
@@ -134,11 +104,6 @@ impl ConfigArguments {
         }
         if let Some(gamma) = self.gamma {
             set("goals.gamma", Value::Float(gamma))?;
-        }
-        if let Some(data) = &self.data {
-            let ant = self.env.is_some();
-            let key = if ant { "task.ant-maze.file" } else { "task.data.file" };
-            set(key, Value::String(data.display().to_string()))?;
         }
         for setting in &self.set {
             let Some((key, value)) = setting.split_once('=') else {
@@ -208,19 +173,20 @@ fn parse_value(text: &str) -> Value {
 }
 
 fn read(table: &Table) -> anyhow::Result<RunSettings> {
-    let settings = parse(table)?;
+    let settings: RunSettings = parse(table.clone())?;
     settings.check()?;
     Ok(settings)
 }
 
-fn parse(table: &Table) -> anyhow::Result<RunSettings> {
-    Ok(RunSettings::from_toml(&toml::to_string(table)?)?)
+/// Errors name the key, on one line. Not by way of text, whose lines would be nobody's.
+fn parse<T: DeserializeOwned>(table: Table) -> anyhow::Result<T> {
+    table.try_into().map_err(|error| anyhow!("{}", error.to_string().trim_end().replace('\n', " ")))
 }
 
 #[cfg(test)]
 mod tests {
     use clap::Parser;
-    use cm_train::MethodSettings;
+    use cm_train::{AntMazeTask, MethodSettings, PointMazeTask};
 
     use super::*;
 
@@ -248,10 +214,9 @@ mod tests {
         (wanted.steps, wanted.batch) = (9, 32);
         let cm_train::MethodSettings::Cmd2(cmd2) = &mut wanted.method else { unreachable!() };
         (cmd2.margin, cmd2.initial_lambda) = (0.5, 2.0);
-        let cm_train::TaskSettings::PointMaze { world, .. } = &mut wanted.task else {
-            unreachable!()
-        };
-        world.states = 900;
+        let mut task = PointMazeTask::default();
+        task.world.states = 900;
+        wanted.task = task.into();
         assert_eq!(found, wanted);
     }
 
@@ -269,7 +234,8 @@ mod tests {
     #[test]
     fn every_preset_of_the_ant_maze_can_be_read_back() {
         for method in Method::ALL {
-            let whole = RunSettings::ant_maze(method, "antmaze-umaze-v2", "umaze.cmdata".into());
+            let (task, file) = ("antmaze-umaze-v2".to_owned(), "umaze.cmdata".into());
+            let whole = RunSettings::ant_maze(method, AntMazeTask { task, file, scale: true });
             assert_eq!(read_back(&whole), whole);
             let small = RunSettings { method: MethodSettings::ant_maze_small(method), ..whole };
             assert_eq!(read_back(&small), small);

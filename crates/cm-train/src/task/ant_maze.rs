@@ -1,0 +1,81 @@
+//! D4RL's AntMaze.
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use cm_envs::ant_maze::{self, AntMaze};
+use cm_envs::mujoco::Mujoco;
+use cm_replay::Goals;
+use serde::{Deserialize, Serialize};
+use toml::Table;
+
+use super::{Environment, Task, yes};
+use crate::{EvaluationSettings, Method, MethodSettings, Result, RunSettings};
+
+/// D4RL's AntMaze on MuJoCo, which is looked for when the task is opened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AntMazeTask {
+    /// The task, such as `antmaze-umaze-v2`.
+    pub task: String,
+    /// The file of its data, downloaded or generated.
+    pub file: PathBuf,
+    /// Whether states and actions are brought to size first.
+    #[serde(default = "yes")]
+    pub scale: bool,
+}
+
+impl Environment for AntMazeTask {
+    fn key() -> &'static str {
+        "ant-maze"
+    }
+
+    fn names() -> Vec<&'static str> {
+        ant_maze::Task::ALL.map(ant_maze::Task::name).to_vec()
+    }
+
+    fn named(name: &str) -> Option<Table> {
+        // The simulator's tasks have still shorter names, which would not be told from others'.
+        let task = name.starts_with("antmaze-").then(|| name.parse::<ant_maze::Task>().ok())??;
+        Some(Table::from_iter([("task".to_owned(), task.name().into())]))
+    }
+
+    fn has_file() -> bool {
+        true
+    }
+
+    fn preset(&self, method: Method) -> RunSettings {
+        RunSettings::ant_maze(method, self.clone())
+    }
+
+    fn goal_columns(&self, _states: usize) -> Range<usize> {
+        0..2
+    }
+
+    fn open(&self) -> Result<Task> {
+        let maze = AntMaze::new(&Mujoco::find()?, self.task.parse()?)?;
+        Task::of_file(&self.file, self.scale, self, Some(Arc::new(maze)))
+    }
+}
+
+impl RunSettings {
+    /// AntMaze as the authors' code runs it offline: 500,000 steps of batches of 1024, hidden
+    /// layers of 4 x 1024, discount 0.99, 50 episodes per evaluation.
+    pub fn ant_maze(method: Method, task: AntMazeTask) -> Self {
+        Self {
+            seed: 0,
+            steps: 500_000,
+            batch: 1024,
+            observation_noise: 0.0,
+            stay_at_goal: false,
+            log_every: 100,
+            evaluate_every: 10_000,
+            checkpoint_every: 10_000,
+            goals: Goals::geometric(0.99),
+            evaluation: EvaluationSettings { episodes: 50, seed: 0 },
+            task: task.into(),
+            method: MethodSettings::ant_maze(method, &[1024; 4]),
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Data from a file: a task of its own, and a part of other environments' tasks.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cm_learner::Dimensions;
+use cm_replay::{Goals, ReadOptions, read};
+use serde::{Deserialize, Serialize};
+
+use super::{Environment, Task, World, yes};
+use crate::{Method, MethodSettings, Result, RunSettings, Scaling};
+
+/// Trajectories of one's own; there is nothing to evaluate in.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DataTask {
+    /// The file: CSV, npz, safetensors, HDF5 or cmdata.
+    pub file: PathBuf,
+    /// First and one-beyond-last coordinate of a state that are the goal a policy sees; all if
+    /// absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goal: Option<[usize; 2]>,
+    /// Whether states and actions are brought to size first.
+    #[serde(default = "yes")]
+    pub scale: bool,
+}
+
+impl Environment for DataTask {
+    fn key() -> &'static str {
+        "data"
+    }
+
+    fn has_file() -> bool {
+        true
+    }
+
+    fn preset(&self, method: Method) -> RunSettings {
+        RunSettings { task: self.clone().into(), ..RunSettings::own_data(method, PathBuf::new()) }
+    }
+
+    fn goal_columns(&self, states: usize) -> Range<usize> {
+        self.goal.map_or(0..states, |[first, end]| first..end)
+    }
+
+    fn open(&self) -> Result<Task> {
+        Task::of_file(&self.file, self.scale, self, None)
+    }
+}
+
+impl Task {
+    /// The data of a file, scaled if `scale`, for an environment whose policies act in `world`.
+    pub(super) fn of_file(
+        file: &Path,
+        scale: bool,
+        environment: &dyn Environment,
+        world: Option<Arc<dyn World>>,
+    ) -> Result<Self> {
+        let data = read(file, &ReadOptions::default())?;
+        let (states, actions) = (data.observations().columns(), data.actions().columns());
+        let dimensions = Dimensions::new(states, actions, environment.goal_columns(states))?;
+        let (scaling, data) = if scale {
+            let scaling = Scaling::of(&data);
+            let data = scaling.apply(data)?;
+            (scaling, data)
+        } else {
+            (Scaling::none(states, actions), data)
+        };
+        Ok(Self { data: Arc::new(data), dimensions, scaling, world })
+    }
+}
+
+impl RunSettings {
+    /// A start for trajectories of one's own in `file`.
+    pub fn own_data(method: Method, file: PathBuf) -> Self {
+        Self {
+            steps: 10_000,
+            observation_noise: 0.0,
+            stay_at_goal: false,
+            evaluate_every: 0,
+            goals: Goals::geometric(0.95),
+            task: DataTask { file, goal: None, scale: true }.into(),
+            method: MethodSettings::own_data(method),
+            ..Self::plane(method)
+        }
+    }
+}

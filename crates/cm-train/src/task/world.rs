@@ -1,0 +1,44 @@
+//! Environments of any type, to act in.
+
+use std::fmt;
+use std::ops::Range;
+
+use cm_envs::{Env, Outcome, Rollout, rollout};
+
+use crate::Result;
+
+/// An environment of any type, in which a policy is evaluated. Every [`Env`] is one.
+pub trait World: fmt::Debug + Send + Sync {
+    /// [`Env::observation_width`].
+    fn observation_width(&self) -> usize;
+
+    /// [`Env::goal_columns`].
+    fn goal_columns(&self) -> Range<usize>;
+
+    /// [`Env::places`].
+    fn places(&self) -> Option<&[[f32; 2]]>;
+
+    /// [`rollout`] with a policy that fills in actions for observations and goals.
+    fn rollout(&self, plan: &Rollout, act: &mut Act<'_>) -> Result<Vec<Outcome>>;
+}
+
+/// A policy to a [`World`]: observations `[n, observation]` and goals `[n, goal]` to actions.
+pub type Act<'a> = dyn FnMut(&[f32], &[f32], &mut [f32]) -> Result<()> + 'a;
+
+impl<E: Env + fmt::Debug + Send> World for E {
+    fn observation_width(&self) -> usize {
+        Env::observation_width(self)
+    }
+
+    fn goal_columns(&self) -> Range<usize> {
+        Env::goal_columns(self)
+    }
+
+    fn places(&self) -> Option<&[[f32; 2]]> {
+        Env::places(self)
+    }
+
+    fn rollout(&self, plan: &Rollout, act: &mut Act<'_>) -> Result<Vec<Outcome>> {
+        rollout(self, plan, act)
+    }
+}
