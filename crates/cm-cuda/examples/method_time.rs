@@ -8,15 +8,17 @@
 //! cargo run --release -p cm-cuda --example method_time -- tf32
 //! ```
 
+mod timing;
+
 use cm_cuda::{CudaBackend, Device, Precision};
 use cm_learner::{Batch, BatchValues, Dimensions};
 use cm_nn::Backend;
 use cm_nn::testing::Exact;
 use cm_train::{Method, MethodSettings};
 
-type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+use self::timing::Times;
 
-const REPLAYS: usize = 21;
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// A method's step with the given batch, on random rows.
 fn time(
@@ -47,24 +49,9 @@ fn time(
             },
         )?;
     }
-    let device = backend.device().clone();
-    let mut step = backend.capture(|| learner.step(&batch.load()?));
-    for _ in 0..3 {
-        step.run()?;
-    }
-    device.wait()?;
-    let mut times = Vec::new();
-    for _ in 0..REPLAYS {
-        let (done, milliseconds) = device.time(|| step.run().map(drop))?;
-        done?;
-        times.push(milliseconds);
-    }
-    let (done, together) = device.time(|| (0..50).try_for_each(|_| step.run().map(drop)))?;
-    done?;
-    times.sort_by(f32::total_cmp);
-    let (median, each) = (1e3 * times[REPLAYS / 2], 20.0 * together);
+    let Times { median, each } = timing::time(backend, || learner.step(&batch.load()?))?;
     let share = each / seeds as f32;
-    println!("{what:44} {median:9.1} us, {each:9.1} each of 50, {share:9.1} a seed");
+    println!("{what:44} {median:9.1} us, {each:9.1} each of 100, {share:9.1} a seed");
     Ok(())
 }
 

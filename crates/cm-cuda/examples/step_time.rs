@@ -6,6 +6,8 @@
 //! cargo run --release -p cm-cuda --example step_time
 //! ```
 
+mod timing;
+
 use cm_cuda::{CudaBackend, Device, Precision};
 use cm_nn::testing::Exact;
 use cm_nn::{
@@ -14,27 +16,11 @@ use cm_nn::{
 };
 use cm_quasimetric::{Head, Reduction};
 
-const REPLAYS: usize = 21;
+use self::timing::Times;
 
-/// Captures `step`, and prints the median time of its replays.
+/// Captures `step`, and prints the time of its replays.
 fn time<T>(backend: &CudaBackend, what: &str, step: impl FnMut() -> Result<T>) -> Result<()> {
-    let device = backend.device().clone();
-    let mut step = backend.capture(step);
-    for _ in 0..3 {
-        step.run()?;
-    }
-    device.wait()?;
-    let mut times = Vec::new();
-    for _ in 0..REPLAYS {
-        let (done, milliseconds) = device.time(|| step.run().map(drop))?;
-        done?;
-        times.push(milliseconds);
-    }
-    // Many without a look in between, as training runs them.
-    let (done, together) = device.time(|| (0..100).try_for_each(|_| step.run().map(drop)))?;
-    done?;
-    times.sort_by(f32::total_cmp);
-    let (median, each) = (1e3 * times[REPLAYS / 2], 10.0 * together);
+    let Times { median, each } = timing::time(backend, step)?;
     println!("{what:60} {median:9.1} us, {each:9.1} us each of 100");
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use cm_envs::tabular::ControlledProcess;
+use cm_envs::tabular::{ControlledProcess, MarkovChain};
 use common::{assert_close, assert_quasimetric, chains, discounts, processes};
 use proptest::prelude::*;
 
@@ -104,7 +104,15 @@ proptest! {
     #[test]
     fn occupancy_with_actions_is_that_of_the_chain_of_pairs(((process, policy), discount) in (processes(4, 3), discounts())) {
         let p = process.occupancy_with_actions(&policy, discount).unwrap();
-        let pairs = process.with_actions_under(&policy).unwrap();
+        // The chain over pairs when the policy acts after the first action.
+        let actions = process.actions();
+        let pairs = MarkovChain::from_fn(process.states() * actions, |pair| {
+            let next = process.successors(pair / actions, pair % actions);
+            let then = next.flat_map(|(next, p)| {
+                (0..actions).map(move |action| (next, action, p))
+            });
+            then.map(|(next, action, p)| (next * actions + action, p * policy.probability(next, action)))
+        }).unwrap();
         let direct = pairs.occupancy(discount);
         for goal in 0..pairs.states() {
             let transforms = pairs.hitting_transforms_to(goal, discount).unwrap();
@@ -116,7 +124,6 @@ proptest! {
         // Summed over the goal's actions and the first action's choice it is the occupancy over
         // states, Eq. 2.
         let states = process.under(&policy).unwrap().occupancy(discount);
-        let actions = process.actions();
         for start in 0..process.states() {
             for goal in 0..process.states() {
                 let sum: f64 = (0..actions * actions)

@@ -133,18 +133,6 @@ impl PointMaze {
         self.neighbours.of(state)
     }
 
-    /// An episode from one given state to another.
-    pub fn begin_at(
-        &self,
-        state: usize,
-        goal: usize,
-        random: Stream,
-    ) -> Result<PointEpisode, Error> {
-        crate::error::check_index(|| "state".into(), state, self.states.len())?;
-        crate::error::check_index(|| "goal".into(), goal, self.states.len())?;
-        Ok(PointEpisode { random, state: state as u32, goal: goal as u32, moved: false })
-    }
-
     /// Where a step from `state` ends.
     fn next_state(&self, state: u32, action: [f32; 2], noise: [f32; 2]) -> u32 {
         let here = self.states[state as usize];

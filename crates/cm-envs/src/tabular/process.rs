@@ -111,19 +111,6 @@ impl ControlledProcess {
         })
     }
 
-    /// The chain over pairs `state * actions + action` when `policy` acts after the first action.
-    /// Its occupancy is that of Eq. 3.
-    pub fn with_actions_under(&self, policy: &Policy) -> Result<MarkovChain, Error> {
-        self.check_policy(policy)?;
-        MarkovChain::from_fn(self.transitions.rows(), |pair| {
-            self.transitions.row(pair).flat_map(move |(next, p)| {
-                policy
-                    .choices(next)
-                    .map(move |(action, chosen)| (next * self.actions + action, p * chosen))
-            })
-        })
-    }
-
     /// The discounted occupancy `p(g, a' | s, a)` of a policy (Eq. 3) for all pairs of pairs,
     /// numbered `state * actions + action`. One factorisation over states, not over pairs.
     pub fn occupancy_with_actions(

@@ -75,8 +75,8 @@ impl Dataset {
     /// may be larger than memory.
     ///
     /// The header and the trajectory ends are checked; the checksums of the arrays are not, since
-    /// that would read the whole file (use [`Dataset::verify`]). The file must not be changed while
-    /// it is mapped; replacing it, as [`Dataset::save`] does, is fine.
+    /// that would read the whole file ([`read`](crate::read) checks them). The file must not be
+    /// changed while it is mapped; replacing it, as [`Dataset::save`] does, is fine.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         open_mapped(path, false).map_err(|error| error.in_file(path))
@@ -91,12 +91,6 @@ impl Dataset {
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         load_checked(path).map_err(|error| error.in_file(path))
-    }
-
-    /// Checks every checksum of the file at `path` without keeping its data.
-    pub fn verify(path: impl AsRef<Path>) -> Result<()> {
-        let path = path.as_ref();
-        verify(path).map_err(|error| error.in_file(path))
     }
 }
 
@@ -121,13 +115,6 @@ fn load_checked(path: &Path) -> Result<Dataset> {
             writer.write(bytemuck::cast_slice(bytes))
         })
     })
-}
-
-fn verify(path: &Path) -> Result<()> {
-    let map = map_file(path)?;
-    let header = read_header(&map)?;
-    header.arrays.iter().try_for_each(|array| check_array(&map, &header, array).map(|_| ()))?;
-    read_ends(&map, &header).map(|_| ())
 }
 
 /// The header, with every array known to lie inside the file.

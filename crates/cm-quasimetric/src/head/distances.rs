@@ -1,0 +1,123 @@
+//! Distances on plain slices.
+
+use super::{Head, Kernel};
+use crate::{Error, Float, Rows, iqe, residual};
+
+impl Head {
+    /// The distance between each row of `x` and the same row of `y`: n distances.
+    ///
+    /// ```
+    /// use cm_quasimetric::{Head, Rows};
+    ///
+    /// let (x, y) = ([1.0_f64, 4.0], [3.0, 1.0]);
+    /// let mut distance = [0.0];
+    /// Head::Max.rowwise(Rows::new(&x, 1, 2)?, Rows::new(&y, 1, 2)?, &mut distance)?;
+    /// assert_eq!(distance, [3.0]);
+    /// # Ok::<(), cm_quasimetric::Error>(())
+    /// ```
+    pub fn rowwise<E: Float>(
+        &self,
+        x: Rows<'_, E>,
+        y: Rows<'_, E>,
+        distances: &mut [E],
+    ) -> Result<(), Error> {
+        let kernel = self.kernel(x.shape(), y.shape())?;
+        same_rows(x.shape(), y.shape())?;
+        length("distances", distances, (x.rows(), 1))?;
+        match kernel {
+            Kernel::Residual(split) => residual::rowwise(split, x, y, distances),
+            Kernel::Iqe(groups) => iqe::rowwise(groups, x, y, distances),
+        }
+        let bad = bad_rows(x).into_iter().chain(bad_rows(y));
+        bad.for_each(|i| distances[i] = E::NAN);
+        Ok(())
+    }
+
+    /// [`rowwise`](Self::rowwise) into a vector of its own.
+    pub fn rowwise_vec<E: Float>(&self, x: Rows<'_, E>, y: Rows<'_, E>) -> Result<Vec<E>, Error> {
+        self.kernel(x.shape(), y.shape())?; // before anything is allocated
+        let mut distances = vec![E::ZERO; x.rows()];
+        self.rowwise(x, y, &mut distances)?;
+        Ok(distances)
+    }
+
+    /// The distance between each row of `x` and each row of `y`: `distances[i * m + j]` is
+    /// d(x_i, y_j).
+    ///
+    /// Memory beyond the arguments is O((n + m) * d). A row with a feature that is infinite or NaN
+    /// has distance NaN to and from every other.
+    pub fn pairwise<E: Float>(
+        &self,
+        x: Rows<'_, E>,
+        y: Rows<'_, E>,
+        distances: &mut [E],
+    ) -> Result<(), Error> {
+        let kernel = self.kernel(x.shape(), y.shape())?;
+        length("distances", distances, (x.rows(), y.rows()))?;
+        match kernel {
+            Kernel::Residual(split) => residual::pairwise(split, x, y, distances),
+            Kernel::Iqe(groups) => iqe::pairwise(groups, x, y, distances),
+        }
+        mark_bad_rows(x, y, distances);
+        Ok(())
+    }
+
+    /// [`pairwise`](Self::pairwise) into a vector of its own.
+    ///
+    /// ```
+    /// use cm_quasimetric::{Head, Rows};
+    ///
+    /// let points = [0.0_f32, 2.0, 5.0];
+    /// let points = Rows::new(&points, 3, 1)?;
+    /// let distances = Head::Max.pairwise_vec(points, points)?;
+    /// assert_eq!(distances, [0.0, 0.0, 0.0, 2.0, 0.0, 0.0, 5.0, 3.0, 0.0]);
+    /// # Ok::<(), cm_quasimetric::Error>(())
+    /// ```
+    pub fn pairwise_vec<E: Float>(&self, x: Rows<'_, E>, y: Rows<'_, E>) -> Result<Vec<E>, Error> {
+        self.kernel(x.shape(), y.shape())?; // before anything is allocated
+        let mut distances = vec![E::ZERO; x.rows().saturating_mul(y.rows())];
+        self.pairwise(x, y, &mut distances)?;
+        Ok(distances)
+    }
+}
+
+/// Rows with a feature that is infinite or NaN have distance NaN to and from every other.
+pub(super) fn mark_bad_rows<E: Float>(x: Rows<'_, E>, y: Rows<'_, E>, distances: &mut [E]) {
+    let bad_columns = bad_rows(y);
+    for i in bad_rows(x) {
+        distances[i * y.rows()..][..y.rows()].fill(E::NAN);
+    }
+    for row in distances.chunks_exact_mut(y.rows()) {
+        bad_columns.iter().for_each(|&j| row[j] = E::NAN);
+    }
+}
+
+/// The rows with a feature that is infinite or NaN.
+fn bad_rows<E: Float>(x: Rows<'_, E>) -> Vec<usize> {
+    pulp::Arch::new().dispatch(
+        #[inline(always)]
+        || (0..x.rows()).filter(|&i| !is_finite(x.row(i))).collect(),
+    )
+}
+
+pub(super) fn same_rows(x: (usize, usize), y: (usize, usize)) -> Result<(), Error> {
+    if x.0 == y.0 { Ok(()) } else { Err(Error::RowCount { x, y }) }
+}
+
+pub(super) fn length<E>(
+    what: &'static str,
+    slice: &[E],
+    expected: (usize, usize),
+) -> Result<(), Error> {
+    if expected.0.checked_mul(expected.1) == Some(slice.len()) {
+        Ok(())
+    } else {
+        Err(Error::Length { what, found: slice.len(), expected })
+    }
+}
+
+#[inline(always)]
+fn is_finite<E: Float>(row: &[E]) -> bool {
+    // Without short cuts, so that it is vectorised.
+    row.iter().fold(true, |all, value| all & value.is_finite())
+}
