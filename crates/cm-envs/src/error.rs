@@ -196,6 +196,7 @@ pub enum Error {
 }
 
 /// `Ok` when `found` names one of `limit` things.
+#[cfg(feature = "tabular")]
 pub(crate) fn check_index(
     what: impl FnOnce() -> String,
     found: usize,

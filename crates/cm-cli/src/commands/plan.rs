@@ -100,7 +100,9 @@ fn print(path: &GreedyPath) {
     }
     let end =
         if path.arrived { "arrived" } else { "stuck: no move within the radius leads nearer" };
-    println!("{end} after {} moves, {:.2} long", path.states.len() - 1, path.length());
+    let moves = path.states.len() - 1;
+    let s = if moves == 1 { "" } else { "s" };
+    println!("{end} after {moves} move{s}, {:.2} long", path.length());
 }
 
 fn as_json(path: &GreedyPath) -> serde_json::Value {

@@ -68,7 +68,7 @@ impl ConfigArguments {
         let task = task::task(self.env.as_deref(), self.data.as_deref(), &given).map_err(named)?;
         given.remove("task");
         let preset = Table::try_from(task.preset(method))?;
-        let mut table = merge(&preset, given, &|table| parse::<RunSettings>(table).is_ok());
+        let mut table = merge(&preset, given, &|table| parse::<RunSettings>(&table).is_ok());
         // The file is checked by itself first, so that errors tell it from the flags.
         read(&table).map_err(named)?;
         self.override_with_flags(&mut table)?;
@@ -173,14 +173,24 @@ fn parse_value(text: &str) -> Value {
 }
 
 fn read(table: &Table) -> anyhow::Result<RunSettings> {
-    let settings: RunSettings = parse(table.clone())?;
+    let settings: RunSettings = parse(table)?;
     settings.check()?;
     Ok(settings)
 }
 
-/// Errors name the key, on one line. Not by way of text, whose lines would be nobody's.
-fn parse<T: DeserializeOwned>(table: Table) -> anyhow::Result<T> {
-    table.try_into().map_err(|error| anyhow!("{}", error.to_string().trim_end().replace('\n', " ")))
+/// Errors name the table and the key. The line that TOML's own would name is that of the preset and
+/// the file together, which nobody has seen.
+fn parse<T: DeserializeOwned>(table: &Table) -> anyhow::Result<T> {
+    let text = toml::to_string(table)?;
+    toml::from_str(&text).map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start);
+        let end = text[at..].find('\n').map_or(text.len(), |length| at + length);
+        let mut lines = text[..end].lines().rev();
+        let line = lines.next().unwrap_or_default();
+        let header = lines.find(|line| line.starts_with('[')).filter(|_| !line.starts_with('['));
+        let place = header.into_iter().chain([line]).collect::<Vec<_>>().join(" ");
+        anyhow!("{place}: {}", error.message())
+    })
 }
 
 #[cfg(test)]

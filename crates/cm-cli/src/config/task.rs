@@ -77,7 +77,7 @@ fn read(task: Value) -> anyhow::Result<TaskSettings> {
     struct Settings {
         task: TaskSettings,
     }
-    let settings: Settings = super::parse(Table::from_iter([("task".to_owned(), task)]))?;
+    let settings: Settings = super::parse(&Table::from_iter([("task".to_owned(), task)]))?;
     Ok(settings.task)
 }
 
@@ -130,7 +130,7 @@ mod tests {
         let missing = message(None, None, "[task.ant-maze]\ntask = \"antmaze-umaze-v2\"");
         assert!(missing.contains("file") && missing.contains("task.ant-maze"), "{missing}");
         let key = message(None, None, "[task.point-maze.world]\nstates = \"x\"");
-        assert!(key.contains("task.point-maze.world.states"), "{key}");
+        assert!(key.contains("[task.point-maze.world] states = \"x\":"), "{key}");
         let two = message(None, Some("a"), "[task.data]\n[task.point-maze]");
         assert!(two.contains("one environment"), "{two}");
     }

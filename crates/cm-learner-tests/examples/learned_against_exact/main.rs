@@ -52,14 +52,14 @@ fn run(arguments: &Arguments) -> Result<Vec<String>, Box<dyn std::error::Error>>
     let style = ProgressStyle::with_template("{bar:40} {pos}/{len} steps, {eta} left, {msg}")?;
     let bar = ProgressBar::new(total as u64).with_style(style);
     println!(
-        "{:34} {:9} {:>6} {:>8} {:>11} {:>10}",
+        "{:22} {:18} {:>6} {:>8} {:>11} {:>10}",
         "process", "method", "pairs", "rank", "mean error", "triangle"
     );
     let mut failures = Vec::new();
     let mut rows = Vec::new();
     for study in &studies {
         let outcome = |method: Method| {
-            bar.set_message(format!("{method:?}, {}", study.name));
+            bar.set_message(format!("{}, {}", scatter::title(method), study.name));
             let backend = cm_nn::DfdxBackend::new(arguments.seed);
             study.run(&backend, method, &budget, arguments.seed, |_| bar.inc(1))
         };
@@ -67,18 +67,18 @@ fn run(arguments: &Arguments) -> Result<Vec<String>, Box<dyn std::error::Error>>
         let outcomes = outcomes.collect::<Result<Vec<Outcome>, _>>()?;
         for (method, outcome) in Method::ALL.iter().zip(&outcomes) {
             let (rank, error) = (outcome.rank_correlation(), outcome.mean_error());
-            let (method, pairs) = (format!("{method:?}"), outcome.points.len());
+            let (method, pairs) = (scatter::title(*method), outcome.points.len());
             let triangle = outcome.worst_triangle;
             let line = format!(
-                "{:34} {method:9} {pairs:6} {rank:8.4} {error:11.4} {triangle:10.1e}",
+                "{:22} {method:18} {pairs:6} {rank:8.4} {error:11.4} {triangle:10.1e}",
                 study.name
             );
             bar.suspend(|| println!("{line}"));
         }
         for (method, outcome) in Method::ALL.iter().zip(&outcomes[..2]) {
             let lacking = outcome.failures(&outcomes[2]);
-            failures
-                .extend(lacking.iter().map(|lack| format!("{}, {method:?}: {lack}", study.name)));
+            let what = format!("{}, {}", study.name, scatter::title(*method));
+            failures.extend(lacking.iter().map(|lack| format!("{what}: {lack}")));
         }
         rows.push((study.name, outcomes));
     }

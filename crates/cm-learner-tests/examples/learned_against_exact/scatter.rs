@@ -22,20 +22,22 @@ pub(crate) fn svg(rows: &[(&str, Vec<Outcome>)]) -> String {
     for (row, (name, outcomes)) in rows.iter().enumerate() {
         for (column, (method, outcome)) in Method::ALL.iter().zip(outcomes).enumerate() {
             let (x, y) = (SPACE + column as f64 * cell, SPACE + row as f64 * cell);
-            let title = format!(
-                "{name}, {}: rank {:.3}",
-                match method {
-                    Method::Cmd1 => "CMD-1",
-                    Method::Cmd2 => "CMD-2",
-                    Method::RawCritic => "minus CRL's critic",
-                },
-                outcome.rank_correlation()
-            );
+            let rank = outcome.rank_correlation();
+            let title = format!("{name}, {}: rank {rank:.3}", title(*method));
             panel(&mut svg, (x, y), &title, outcome);
         }
     }
     svg.push_str("</svg>\n");
     svg
+}
+
+/// As a method is called in the picture and in the table.
+pub(super) fn title(method: Method) -> &'static str {
+    match method {
+        Method::Cmd1 => "CMD-1",
+        Method::Cmd2 => "CMD-2",
+        Method::RawCritic => "minus CRL's critic",
+    }
 }
 
 fn panel(svg: &mut String, (x, y): (f64, f64), title: &str, outcome: &Outcome) {

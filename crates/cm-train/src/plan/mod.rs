@@ -30,7 +30,8 @@ impl GreedyPath {
 
     /// Its length in the state's own units.
     pub fn length(&self) -> f32 {
-        self.states.windows(2).map(|pair| l2(&pair[0], &pair[1])).sum()
+        // From zero: the sum of nothing is -0.
+        self.states.windows(2).fold(0.0, |sum, pair| sum + l2(&pair[0], &pair[1]))
     }
 }
 
