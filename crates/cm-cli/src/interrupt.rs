@@ -4,6 +4,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 static STOP: AtomicBool = AtomicBool::new(false);
 
+/// Whether there was an interrupt.
+pub(crate) fn is_requested() -> bool {
+    STOP.load(Ordering::Relaxed)
+}
+
 /// Listens from now on. The flag is set at the first interrupt.
 pub(crate) fn listen() -> &'static AtomicBool {
     let handler = || {

@@ -36,6 +36,16 @@ impl Page {
         self.push(format_args!("<h2>{}</h2>\n", escape(text)));
     }
 
+    /// A heading that [`link`](Self::link) leads to by `name`.
+    pub(crate) fn heading_at(&mut self, name: &str, text: &str) {
+        self.push(format_args!("<h2 id=\"{}\">{}</h2>\n", escape(name), escape(text)));
+    }
+
+    /// A paragraph that leads to a heading of the same page.
+    pub(crate) fn link(&mut self, name: &str, text: &str) {
+        self.push(format_args!("<p><a href=\"#{}\">{}</a></p>\n", escape(name), escape(text)));
+    }
+
     pub(crate) fn paragraph(&mut self, text: &str) {
         self.push(format_args!("<p>{}</p>\n", escape(text)));
     }

@@ -120,6 +120,22 @@ pub enum Error {
         /// The settings that differ.
         names: Vec<String>,
     },
+    /// A file holds data of another recipe or task than is asked for.
+    #[error(
+        "{} holds data of {what} `{found}`, expected `{expected}`; delete it, choose another \
+         folder, or ask for that {what}",
+        path.display()
+    )]
+    OtherData {
+        /// The file.
+        path: PathBuf,
+        /// `recipe` or `task`.
+        what: &'static str,
+        /// Its name as it is asked for.
+        expected: &'static str,
+        /// Its name as it is described.
+        found: String,
+    },
     /// A folder holds the training of an expert with other settings.
     #[error(
         "{} holds a training of {found}, expected {expected}; choose another folder",

@@ -17,6 +17,9 @@ pub use checksum::{sha256_of_bytes, sha256_of_file};
 pub use download::{DownloadSettings, Downloaded, download};
 pub use error::{Error, Result};
 pub use files::{Verified, convert, download_converted, summarise, verify};
-pub use generate::{GenerateSettings, Generated, Report, generate, generated_file};
+pub use generate::{
+    Comparison, Description, GenerateSettings, Generated, Report, Statistics, generate,
+    generated_name,
+};
 pub use manifest::{FileEntry, Manifest};
 pub use progress::{Event, Progress, Unit, silent};

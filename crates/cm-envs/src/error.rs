@@ -164,6 +164,12 @@ pub enum Error {
         /// The name given.
         found: String,
     },
+    /// A recipe that does not exist.
+    #[error("no recipe `{found}` for data; there are: d4rl, d4rl-code, clean")]
+    UnknownRecipe {
+        /// The name given.
+        found: String,
+    },
     /// MuJoCo's library is nowhere to be found.
     #[error(
         "MuJoCo was not found ({} is not there, CM_MUJOCO is not set, and the system has none): \

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use cm_data::expert::{EvaluateSettings, Evaluator, ExpertFile, TrainSettings};
-use cm_envs::ant_maze::{CellRule, Guide, Maze, Task};
+use cm_data::expert::{Actions, EvaluateSettings, Evaluator, ExpertFile, Rules, TrainSettings};
+use cm_envs::ant_maze::{CellRule, Guide, Maze, Recipe, Task};
 
 use crate::bars::Bars;
 
@@ -32,7 +32,10 @@ struct EvaluateArguments {
     /// The mazes, by the names of tasks.
     #[arg(default_values = ["umaze", "medium-play", "large-play"])]
     tasks: Vec<Task>,
-    /// A file of the same form as the shipped one, which is used if none is given.
+    /// How waypoints are disturbed and actions drawn: d4rl, d4rl-code or clean.
+    #[arg(long, default_value_t = Recipe::D4rl)]
+    recipe: Recipe,
+    /// A file of the same form as the one shipped for the recipe, which is used if none is given.
     #[arg(long, value_name = "FILE")]
     expert: Option<PathBuf>,
     /// How the cell of a place is found: floor (D4RL's rule) or round.
@@ -64,7 +67,8 @@ struct TrainArguments {
     /// Steps of the environment.
     #[arg(long, default_value_t = 3_000_000)]
     steps: u64,
-    /// Start from this expert, a file or the word `shipped`, instead of from nothing.
+    /// Start from this expert, a file or the word `shipped` for the recipe's, instead of from
+    /// nothing.
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
     /// Ants that walk at once.
@@ -76,6 +80,58 @@ struct TrainArguments {
     /// Threads to use; 0 for all cores.
     #[arg(long, default_value_t = 0)]
     threads: usize,
+    /// Keep the expert as it is after every so many steps too, as expert-STEPS.safetensors.
+    #[arg(long, value_name = "STEPS")]
+    keep_every: Option<u64>,
+    /// What the expert is for; the rules below come with it unless they are given: d4rl (paid for
+    /// progress alone, falls do not end an episode, squashed actions) or clean.
+    #[arg(long, default_value = "d4rl")]
+    recipe: ExpertRecipe,
+    /// Paid for every step, in units per second.
+    #[arg(long)]
+    standing: Option<f64>,
+    /// Charged for the mean square of an action, in units per second; below 0 it is paid.
+    #[arg(long, allow_negative_numbers = true)]
+    effort: Option<f64>,
+    /// Whether a fall ends an episode.
+    #[arg(long)]
+    falls_end: Option<bool>,
+    /// Steps after which an episode is over.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    longest: Option<u32>,
+    /// Bounds of the standard deviations of squashed actions, before squashing.
+    #[arg(long, value_parser = deviations, value_name = "LOW,HIGH")]
+    deviations: Option<Actions>,
+    /// What the means of a clipped expert are multiplied by where a squashed one starts from it.
+    #[arg(long)]
+    gain: Option<f32>,
+    /// Weight of the policy's entropy.
+    #[arg(long)]
+    entropy: Option<f32>,
+}
+
+/// Which data an expert is trained for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum ExpertRecipe {
+    D4rl,
+    Clean,
+}
+
+impl ExpertRecipe {
+    fn of_data(self) -> Recipe {
+        match self {
+            Self::D4rl => Recipe::D4rl,
+            Self::Clean => Recipe::Clean,
+        }
+    }
+}
+
+fn deviations(text: &str) -> Result<Actions, String> {
+    let bounds = text.split_once(',').and_then(|(low, high)| {
+        let (low, high) = (low.parse().ok()?, high.parse().ok()?);
+        (0.0 < low && low <= high && high <= 10.0).then_some(Actions::Squashed { low, high })
+    });
+    bounds.ok_or_else(|| "expected two numbers, such as 0.2,0.45, above 0 and rising".to_owned())
 }
 
 fn maze(text: &str) -> Result<Maze, String> {
@@ -91,10 +147,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 }
 
 fn evaluate(arguments: &EvaluateArguments) -> anyhow::Result<()> {
-    let EvaluateArguments { cells, noise, episodes, seed, .. } = *arguments;
-    let expert = arguments.expert.clone().map_or(ExpertFile::Shipped, ExpertFile::File);
-    let evaluator = Evaluator::new(EvaluateSettings { expert, cells, noise, episodes, seed })?;
-    println!("cells by {cells}, noise {noise}, {episodes} episodes");
+    let EvaluateArguments { recipe, cells, noise, episodes, seed, .. } = *arguments;
+    let expert = arguments.expert.clone().map(ExpertFile::File);
+    let settings = EvaluateSettings { recipe, expert, cells, noise, episodes, seed };
+    let evaluator = Evaluator::new(settings)?;
+    println!("recipe {recipe}, cells by {cells}, noise {noise}, {episodes} episodes");
     let bars = Bars::new();
     for &task in &arguments.tasks {
         let walks = evaluator.run(task, &|event| bars.show(event))?;
@@ -111,11 +168,34 @@ fn evaluate(arguments: &EvaluateArguments) -> anyhow::Result<()> {
 fn train(arguments: &TrainArguments) -> anyhow::Result<()> {
     let TrainArguments { maze, steps, ants, seed, threads, .. } = *arguments;
     let from = arguments.from.clone().map(|path| match path.to_str() {
-        Some("shipped") => ExpertFile::Shipped,
+        Some("shipped") => ExpertFile::of(arguments.recipe.of_data()),
         _ => ExpertFile::File(path),
     });
     let folder = arguments.out.clone();
-    let settings = TrainSettings { folder, maze, steps, from, ants, seed, threads };
+    let preset = match arguments.recipe {
+        ExpertRecipe::D4rl => TrainSettings::d4rl(folder),
+        ExpertRecipe::Clean => TrainSettings::clean(folder),
+    };
+    let rules = Rules {
+        standing: arguments.standing.unwrap_or(preset.rules.standing),
+        effort: arguments.effort.unwrap_or(preset.rules.effort),
+        falls_end: arguments.falls_end.unwrap_or(preset.rules.falls_end),
+        longest: arguments.longest.unwrap_or(preset.rules.longest),
+    };
+    let settings = TrainSettings {
+        maze,
+        steps,
+        from,
+        ants,
+        seed,
+        threads,
+        rules,
+        actions: arguments.deviations.unwrap_or(preset.actions),
+        gain: arguments.gain.unwrap_or(preset.gain),
+        entropy: arguments.entropy.unwrap_or(preset.entropy),
+        keep_every: arguments.keep_every,
+        ..preset
+    };
     let bars = Bars::new();
     let expert = cm_data::expert::train(&settings, &|event| bars.show(event))?;
     drop(bars);

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use cm_envs::ant_maze::{ACTION, Animation, AntMaze, CellRule, Guide, Paths, STATE, Task};
+use cm_envs::ant_maze::{ACTION, Animation, AntMaze, CellRule, Guide, Paths, Recipe, STATE, Task};
 use cm_envs::mujoco::Mujoco;
 use cm_envs::{Outcome, Rollout, rollout, success_rate};
-use cm_random::Philox;
+use cm_random::{Philox, Stream};
 use rayon::prelude::*;
 
 use super::policy::{Expert, ExpertFile};
@@ -19,8 +19,10 @@ const NOISE: u32 = 0x221;
 /// What to run: which expert, guided how.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EvaluateSettings {
-    /// The policy that walks.
-    pub expert: ExpertFile,
+    /// How waypoints are disturbed, and whether actions are drawn or the policy's mean.
+    pub recipe: Recipe,
+    /// The policy that walks; the recipe's own if none is named.
+    pub expert: Option<ExpertFile>,
     /// How the cell of a place is found.
     pub cells: CellRule,
     /// Standard deviation of the noise on actions.
@@ -34,7 +36,8 @@ pub struct EvaluateSettings {
 impl Default for EvaluateSettings {
     fn default() -> Self {
         Self {
-            expert: ExpertFile::Shipped,
+            recipe: Recipe::D4rl,
+            expert: None,
             cells: CellRule::Floor,
             noise: Guide::NOISE,
             episodes: 50,
@@ -62,7 +65,9 @@ pub struct Walks {
 impl Evaluator {
     /// Finds the simulator and reads the expert.
     pub fn new(settings: EvaluateSettings) -> Result<Self> {
-        let (mujoco, expert) = (Mujoco::find()?, Expert::open(&settings.expert)?);
+        let shipped = ExpertFile::of(settings.recipe);
+        let expert = Expert::open(settings.expert.as_ref().unwrap_or(&shipped))?;
+        let mujoco = Mujoco::find()?;
         Ok(Self { mujoco, expert, settings })
     }
 
@@ -107,8 +112,8 @@ impl Evaluator {
         mut watch: impl FnMut([f64; STATE]),
         progress: Progress<'_>,
     ) -> Result<Vec<Outcome>> {
-        let EvaluateSettings { cells, noise, seed, .. } = self.settings;
-        let guide = Guide::new(maze.task().maze(), cells, noise)?;
+        let EvaluateSettings { recipe, cells, noise, seed, .. } = self.settings;
+        let guide = Guide::new(maze.task().maze(), recipe, cells, noise)?;
         let plan = Rollout { episodes, seed, paths: episodes };
         let philox = Philox::new(seed);
         let longest = maze.task().horizon() as u64;
@@ -123,7 +128,9 @@ impl Evaluator {
                 random.seek((row as u64) << 16);
                 let state = state_of(&states[row * STATE..][..STATE]);
                 let goal = [goals[2 * row].into(), goals[2 * row + 1].into()];
-                let policy = |input: &_, action: &mut _| self.expert.act(input, action);
+                let policy = |input: &_, random: &mut Stream, action: &mut _| {
+                    self.expert.walk(recipe, input, random, action);
+                };
                 action.copy_from_slice(&guide.act(&state, goal, &mut random, policy));
             });
             step += 1;

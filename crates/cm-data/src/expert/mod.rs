@@ -6,5 +6,5 @@ mod policy;
 mod train;
 
 pub use evaluate::{EvaluateSettings, Evaluator, Walks};
-pub use policy::{Expert, ExpertFile};
-pub use train::{TrainSettings, train};
+pub use policy::{Actions, Expert, ExpertFile};
+pub use train::{Rules, TrainSettings, train};

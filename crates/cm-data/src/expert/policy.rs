@@ -1,10 +1,13 @@
-//! A policy that walks in a given direction: normalised inputs, two hidden layers with tanh, and an
-//! action.
+//! A policy that walks in a given direction: normalised inputs, two hidden layers with tanh, and a
+//! distribution of actions.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
-use cm_envs::ant_maze::{ACTION, STATE};
+use cm_envs::ant_maze::{ACTION, Recipe, STATE};
 use cm_nn::Snapshot;
+use cm_random::{Stream, normal_pair};
+use rand_core::Rng;
 
 use crate::{Error, Result, sha256_of_bytes};
 
@@ -13,23 +16,63 @@ pub(super) const VARIANCE_FLOOR: f32 = 1e-6;
 /// Normalised inputs are clipped to this.
 const INPUT_LIMIT: f32 = 10.0;
 
-/// The expert that comes with this crate.
-const SHIPPED: &[u8] = include_bytes!("../../expert/ant_expert.safetensors");
+/// The name of the bounds of standard deviations in the file of a squashed policy.
+pub(super) const BOUNDS: &str = "policy/deviation_bounds";
+
+/// How a policy draws its actions.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Actions {
+    /// From a normal distribution whose standard deviations do not depend on the state; clipped.
+    Clipped,
+    /// `tanh(mean + deviation z)`, z being normal. The state decides on mean and deviation.
+    Squashed {
+        /// The least standard deviation.
+        low: f32,
+        /// The largest.
+        high: f32,
+    },
+}
+
+impl fmt::Display for Actions {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Clipped => formatter.write_str("actions clipped"),
+            Self::Squashed { low, high } => {
+                write!(formatter, "actions squashed, deviations {low} to {high}")
+            }
+        }
+    }
+}
+
+/// The experts that come with this crate.
+const D4RL: &[u8] = include_bytes!("../../expert/ant_d4rl.safetensors");
+const CLEAN: &[u8] = include_bytes!("../../expert/ant_expert.safetensors");
 
 /// Where an expert comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExpertFile {
-    /// From this crate itself.
-    Shipped,
+    /// From this crate: the one whose data is as hard as D4RL's.
+    D4rl,
+    /// From this crate: the one that seldom falls and knows its way around walls.
+    Clean,
     /// From a file of the same form.
     File(PathBuf),
 }
 
 impl ExpertFile {
+    /// The expert that comes with this crate for a recipe.
+    pub fn of(recipe: Recipe) -> Self {
+        match recipe {
+            Recipe::D4rl | Recipe::D4rlCode => Self::D4rl,
+            Recipe::Clean => Self::Clean,
+        }
+    }
+
     /// The bytes of the file.
     pub(crate) fn read(&self) -> Result<Vec<u8>> {
         match self {
-            Self::Shipped => Ok(SHIPPED.to_vec()),
+            Self::D4rl => Ok(D4RL.to_vec()),
+            Self::Clean => Ok(CLEAN.to_vec()),
             Self::File(path) => std::fs::read(path).map_err(Error::file("read the expert", path)),
         }
     }
@@ -37,7 +80,8 @@ impl ExpertFile {
     /// What a message calls it.
     pub(crate) fn path(&self) -> &Path {
         match self {
-            Self::Shipped => Path::new("the shipped expert"),
+            Self::D4rl => Path::new("the shipped expert of D4RL's recipe"),
+            Self::Clean => Path::new("the shipped expert of the clean recipe"),
             Self::File(path) => path,
         }
     }
@@ -48,7 +92,7 @@ impl ExpertFile {
 /// ```
 /// use cm_data::expert::{Expert, ExpertFile};
 ///
-/// let expert = Expert::open(&ExpertFile::Shipped)?;
+/// let expert = Expert::open(&ExpertFile::Clean)?;
 /// let (standing, mut action) = ([0.0; 29], [0.0; 8]);
 /// expert.act(&standing, &mut action);
 /// assert!(action.iter().all(|torque| torque.abs() <= 1.0));
@@ -60,6 +104,16 @@ pub struct Expert {
     mean: Vec<f32>,
     scale: Vec<f32>,
     layers: Vec<Layer>,
+    deviations: Deviations,
+}
+
+/// Where standard deviations come from.
+#[derive(Clone, Debug)]
+enum Deviations {
+    /// One for each motor.
+    Free(Vec<f32>),
+    /// From the network's further outputs; actions are squashed.
+    Bounded { low: f32, high: f32 },
 }
 
 #[derive(Clone, Debug)]
@@ -106,7 +160,19 @@ impl Expert {
             let bias = snapshot.get(&name).ok_or_else(|| format!("it has no `{name}`"))?;
             Ok::<_, String>(bias.shape[1])
         };
-        let widths = [STATE, width(0)?, width(1)?, ACTION];
+        let (deviations, outputs) = match snapshot.get(BOUNDS) {
+            None => {
+                let logarithms = matrix("log_deviation", [1, ACTION])?;
+                (Deviations::Free(logarithms.into_iter().map(f32::exp).collect()), ACTION)
+            }
+            Some(_) => match matrix(BOUNDS, [1, 2])?[..] {
+                [low, high] if 0.0 < low && low <= high => {
+                    (Deviations::Bounded { low, high }, 2 * ACTION)
+                }
+                ref found => return Err(format!("`{BOUNDS}` are {found:?}, expected 0 < a <= b")),
+            },
+        };
+        let widths = [STATE, width(0)?, width(1)?, outputs];
         let layer = |index: usize| {
             let [inputs, outputs] = [widths[index], widths[index + 1]];
             let name = |part: &str| format!("policy/linear_{index}/{part}");
@@ -119,11 +185,60 @@ impl Expert {
             mean: matrix("input/mean", [1, STATE])?,
             scale: variance.iter().map(scale).collect(),
             layers: (0..3).map(layer).collect::<Result<_, _>>()?,
+            deviations,
         })
     }
 
-    /// The mean action for what [`cm_envs::ant_maze::policy_input`] gives.
+    /// The mean action for what [`cm_envs::ant_maze::policy_input`] gives; of a squashed policy,
+    /// the squashed mean.
     pub fn act(&self, input: &[f32; STATE], action: &mut [f32; ACTION]) {
+        let outputs = self.outputs(input);
+        for (action, &mean) in action.iter_mut().zip(&outputs) {
+            *action = self.carried_out(mean);
+        }
+    }
+
+    /// An action drawn from the policy.
+    pub fn sample(&self, input: &[f32; STATE], random: &mut Stream, action: &mut [f32; ACTION]) {
+        let outputs = self.outputs(input);
+        let deviation = |index: usize| match &self.deviations {
+            Deviations::Free(deviations) => deviations[index],
+            Deviations::Bounded { low, high } => {
+                low + (high - low) / (1.0 + (-outputs[ACTION + index]).exp())
+            }
+        };
+        for index in (0..ACTION).step_by(2) {
+            let (first, second) = normal_pair(random.next_u32(), random.next_u32());
+            for (index, z) in [(index, first), (index + 1, second)] {
+                action[index] = self.carried_out(outputs[index] + deviation(index) * z);
+            }
+        }
+    }
+
+    /// An action as `recipe` wants it: drawn, or the mean.
+    pub(crate) fn walk(
+        &self,
+        recipe: Recipe,
+        input: &[f32; STATE],
+        random: &mut Stream,
+        action: &mut [f32; ACTION],
+    ) {
+        if recipe.samples_actions() {
+            self.sample(input, random, action);
+        } else {
+            self.act(input, action);
+        }
+    }
+
+    /// What an action before squashing or clipping comes to.
+    fn carried_out(&self, action: f32) -> f32 {
+        match self.deviations {
+            Deviations::Free(_) => action.clamp(-1.0, 1.0),
+            Deviations::Bounded { .. } => action.tanh(),
+        }
+    }
+
+    fn outputs(&self, input: &[f32; STATE]) -> Vec<f32> {
         let mut values: Vec<f32> = normalise(input, &self.mean, &self.scale).collect();
         for (index, layer) in self.layers.iter().enumerate() {
             let mut next = layer.bias.clone();
@@ -137,9 +252,7 @@ impl Expert {
             }
             values = next;
         }
-        for (action, value) in action.iter_mut().zip(values) {
-            *action = value.clamp(-1.0, 1.0);
-        }
+        values
     }
 }
 
@@ -155,7 +268,7 @@ mod tests {
 
     /// The same network in NumPy.
     #[test]
-    fn the_shipped_expert_acts_as_numpy_says() {
+    fn the_clean_expert_acts_as_numpy_says() {
         let input = [
             0.274, -0.46, -0.918, -0.967, 0.627, 0.826, 0.213, 0.459, 0.087, 0.87, 0.632, -0.995,
             0.715, -0.933, 0.459, -0.649, 0.726, 0.083, -0.401, -0.155, -0.943, -0.751, 0.341,
@@ -163,7 +276,7 @@ mod tests {
         ];
         let expected = [0.298_333_4, -1.0, 1.0, 1.0, 0.244_676_9, 0.818_544_8, -0.621_790_2, -1.0];
         let mut action = [0.0; ACTION];
-        Expert::open(&ExpertFile::Shipped).unwrap().act(&input, &mut action);
+        Expert::open(&ExpertFile::Clean).unwrap().act(&input, &mut action);
         for (found, expected) in action.iter().zip(expected) {
             assert!((found - expected).abs() < 1e-5, "{action:?}");
         }
@@ -180,7 +293,7 @@ mod tests {
         refused("could not read");
         std::fs::write(&path, "walks").unwrap();
         refused("not an expert");
-        let good = Snapshot::from_safetensors(SHIPPED).unwrap();
+        let good = Snapshot::from_safetensors(CLEAN).unwrap();
         let damaged = |name: &str, change: &dyn Fn(&mut cm_nn::Matrix)| {
             let mut entries: Vec<_> = good.clone().into_iter().collect();
             for (_, matrix) in entries.iter_mut().filter(|(found, _)| found == name) {

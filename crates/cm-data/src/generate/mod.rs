@@ -1,23 +1,29 @@
 //! AntMaze data by D4RL's recipe.
 
+mod description;
 mod hdf5;
 mod parts;
 mod plan;
 mod report;
+mod statistics;
+mod targets;
 
 use std::path::{Path, PathBuf};
 
-use cm_envs::ant_maze::{CellRule, Guide, Task};
+use cm_envs::ant_maze::{CellRule, Guide, Recipe, Task};
 use cm_envs::mujoco::Mujoco;
 use cm_replay::Dataset;
 
+pub use self::description::Description;
 use self::parts::Parts;
 use self::plan::Plan;
 pub use self::report::Report;
+pub use self::statistics::Statistics;
+pub use self::targets::Comparison;
 use crate::expert::{Expert, ExpertFile};
 use crate::files::check_extension;
 use crate::progress::Stage;
-use crate::{Cache, Error, Progress, Result, output};
+use crate::{Error, Progress, Result, output};
 
 /// What to generate.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,12 +34,14 @@ pub struct GenerateSettings {
     pub seed: u64,
     /// Rows of the data set.
     pub transitions: usize,
+    /// By which numbers; see [`Recipe`].
+    pub recipe: Recipe,
     /// How the cell of a place is found.
     pub cells: CellRule,
     /// Standard deviation of the noise on actions.
     pub noise: f32,
-    /// The policy that walks.
-    pub expert: ExpertFile,
+    /// The policy that walks; the recipe's own if none is named.
+    pub expert: Option<ExpertFile>,
     /// Threads to use; 0 for all cores.
     pub threads: usize,
     /// Whether to write the data in D4RL's HDF5 layout too, beside the other file.
@@ -44,7 +52,7 @@ impl GenerateSettings {
     /// Rows of D4RL's data sets.
     pub const TRANSITIONS: usize = 1_000_000;
 
-    /// As D4RL does it, with the expert that is shipped.
+    /// As D4RL's files show it, with the expert that is shipped for that.
     ///
     /// ```
     /// use cm_data::GenerateSettings;
@@ -58,9 +66,10 @@ impl GenerateSettings {
             task,
             seed: 0,
             transitions: Self::TRANSITIONS,
+            recipe: Recipe::D4rl,
             cells: CellRule::Floor,
             noise: Guide::NOISE,
-            expert: ExpertFile::Shipped,
+            expert: None,
             threads: 0,
             d4rl_hdf5: false,
         }
@@ -78,15 +87,21 @@ pub struct Generated {
     pub d4rl_hdf5: Option<PathBuf>,
 }
 
-/// Where generated data of `task` is kept.
+/// What the file of generated data of `task` is called.
 ///
 /// ```
-/// let cache = cm_data::Cache::new("data");
-/// let file = cm_data::generated_file(cm_envs::ant_maze::Task::Umaze, &cache);
-/// assert!(file.ends_with("antmaze-umaze-v2-generated.cmdata"));
+/// use cm_data::generated_name;
+/// use cm_envs::ant_maze::{Recipe, Task};
+///
+/// assert_eq!(generated_name(Task::Umaze, Recipe::D4rl), "antmaze-umaze-v2-generated.cmdata");
+/// let clean = generated_name(Task::Umaze, Recipe::Clean);
+/// assert_eq!(clean, "antmaze-umaze-v2-generated-clean.cmdata");
 /// ```
-pub fn generated_file(task: Task, cache: &Cache) -> PathBuf {
-    cache.path(&format!("{task}-generated.cmdata"))
+pub fn generated_name(task: Task, recipe: Recipe) -> String {
+    match recipe {
+        Recipe::D4rl => format!("{task}-generated.cmdata"),
+        _ => format!("{task}-generated-{recipe}.cmdata"),
+    }
 }
 
 /// Generates a data set into the file `output`, resuming what was cut off. What is there already is
@@ -103,11 +118,13 @@ pub fn generate(
     }
     output::make_parent(output)?;
     let mujoco = Mujoco::find()?;
-    let expert = Expert::open(&settings.expert)?;
+    let shipped = ExpertFile::of(settings.recipe);
+    let expert = Expert::open(settings.expert.as_ref().unwrap_or(&shipped))?;
     let plan = Plan {
         task: settings.task.name().to_owned(),
         seed: settings.seed,
         transitions: settings.transitions,
+        recipe: settings.recipe.to_string(),
         cells: settings.cells.to_string(),
         noise: settings.noise,
         expert_sha256: expert.sha256().to_owned(),
@@ -138,10 +155,7 @@ fn is_there(output: &Path, plan: &Plan) -> Result<bool> {
         Some(found) => plan.ensure_same(&found, output, "was generated with").map(|()| true),
         // Cut off between the data and its description.
         None if output.with_extension("parts").exists() => Ok(false),
-        None => Err(Error::content(
-            output,
-            "it is there, but nothing says how it was made; delete it, or write to another file",
-        )),
+        None => Err(Error::content(output, description::UNKNOWN)),
     }
 }
 
@@ -153,11 +167,11 @@ fn make(
     output: &Path,
     progress: Progress<'_>,
 ) -> Result<(Report, PathBuf)> {
-    let parts = Parts::open(output, plan, settings.task, settings.cells)?;
+    let parts = Parts::open(output, plan, settings)?;
     parts.collect(mujoco, expert, settings.threads, progress)?;
     let _stage = Stage::busy(progress, &format!("writing {}", output.display()));
     parts.join(output)?;
-    let (report, coverage) = Report::of(&Dataset::open(output)?, settings.task.maze())?;
+    let (report, coverage) = Report::of(&Dataset::open(output)?, settings.task, settings.recipe)?;
     let picture = output.with_extension("png");
     coverage.save(&picture, &format!("{}: visits, lighter for more", plan.task))?;
     plan.save(&output.with_extension("toml"), Some(&report))?;

@@ -3,12 +3,14 @@
 
 use std::path::{Path, PathBuf};
 
-use cm_envs::ant_maze::{ACTION, CellRule, Collected, Guide, Recipe, STATE, Task};
+use cm_envs::ant_maze::{ACTION, CellRule, Collected, Collector, Guide, Recipe, STATE, Task};
 use cm_envs::mujoco::Mujoco;
+use cm_random::Stream;
 use cm_replay::Dataset;
 use cm_replay::store::{StoreWriter, TrajectoryRows};
 use rayon::prelude::*;
 
+use super::GenerateSettings;
 use super::plan::Plan;
 use crate::expert::Expert;
 use crate::progress::Stage;
@@ -26,12 +28,13 @@ pub(super) struct Parts {
     folder: PathBuf,
     plan: Plan,
     task: Task,
+    recipe: Recipe,
     cells: CellRule,
 }
 
 impl Parts {
     /// Beside `output`; parts of the same plan that are there already are kept.
-    pub(super) fn open(output: &Path, plan: &Plan, task: Task, cells: CellRule) -> Result<Self> {
+    pub(super) fn open(output: &Path, plan: &Plan, settings: &GenerateSettings) -> Result<Self> {
         let folder = output.with_extension("parts");
         output::make_folder(&folder)?;
         let path = folder.join("plan.toml");
@@ -39,7 +42,8 @@ impl Parts {
             None => plan.save(&path, None)?,
             Some(found) => plan.ensure_same(&found, &folder, "holds unfinished data of")?,
         }
-        Ok(Self { folder, plan: plan.clone(), task, cells })
+        let GenerateSettings { task, recipe, cells, .. } = *settings;
+        Ok(Self { folder, plan: plan.clone(), task, recipe, cells })
     }
 
     /// Collects what is missing, on `threads` threads (0: all cores).
@@ -50,8 +54,8 @@ impl Parts {
         threads: usize,
         progress: Progress<'_>,
     ) -> Result<()> {
-        let guide = Guide::new(self.task.maze(), self.cells, self.plan.noise)?;
-        let recipe = Recipe::new(mujoco, self.task, guide, self.plan.seed)?;
+        let guide = Guide::new(self.task.maze(), self.recipe, self.cells, self.plan.noise)?;
+        let collector = Collector::new(mujoco, self.task, self.recipe, guide, self.plan.seed)?;
         let missing: Vec<_> = (0..self.count()).filter(|&part| !self.path(part).exists()).collect();
         let total = self.plan.transitions as u64;
         let left: u64 = missing.iter().map(|&part| self.rows(part) as u64).sum();
@@ -61,7 +65,7 @@ impl Parts {
             missing
                 .par_iter()
                 .with_max_len(1)
-                .try_for_each(|&part| self.collect_part(part, &recipe, expert, &stage))
+                .try_for_each(|&part| self.collect_part(part, &collector, expert, &stage))
         })
     }
 
@@ -95,15 +99,17 @@ impl Parts {
     fn collect_part(
         &self,
         part: usize,
-        recipe: &Recipe,
+        collector: &Collector,
         expert: &Expert,
         stage: &Stage<'_>,
     ) -> Result<()> {
         let mut writer = StoreWriter::create(self.path(part), STATE, ACTION, &EXTRAS)?;
         for number in self.episodes(part) {
-            let policy = |input: &_, action: &mut _| expert.act(input, action);
-            let rows = self.plan.rows(number);
-            let episode = recipe
+            let policy = |input: &_, random: &mut Stream, action: &mut _| {
+                expert.walk(self.recipe, input, random, action);
+            };
+            let rows = self.rows_of(number);
+            let episode = collector
                 .collect(number as u64, rows, policy)
                 .map_err(|cause| Error::Episode { number, cause })?;
             push(&mut writer, &episode)?;
@@ -113,15 +119,25 @@ impl Parts {
     }
 
     fn count(&self) -> usize {
-        self.plan.episodes().div_ceil(EPISODES)
+        self.all_episodes().div_ceil(EPISODES)
+    }
+
+    fn all_episodes(&self) -> usize {
+        self.plan.transitions.div_ceil(self.recipe.rows(self.task))
     }
 
     fn episodes(&self, part: usize) -> std::ops::Range<usize> {
-        part * EPISODES..((part + 1) * EPISODES).min(self.plan.episodes())
+        part * EPISODES..((part + 1) * EPISODES).min(self.all_episodes())
     }
 
     fn rows(&self, part: usize) -> usize {
-        self.episodes(part).map(|episode| self.plan.rows(episode)).sum()
+        self.episodes(part).map(|episode| self.rows_of(episode)).sum()
+    }
+
+    /// Rows of an episode: all but the last have the same number.
+    fn rows_of(&self, episode: usize) -> usize {
+        let rows = self.recipe.rows(self.task);
+        (self.plan.transitions - episode * rows).min(rows)
     }
 
     fn path(&self, part: usize) -> PathBuf {

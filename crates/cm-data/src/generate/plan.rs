@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use cm_envs::ant_maze::Recipe;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result};
@@ -16,6 +17,9 @@ pub(super) struct Plan {
     pub(super) seed: u64,
     /// Rows altogether.
     pub(super) transitions: usize,
+    /// The recipe's name. What was made before there were recipes is clean.
+    #[serde(default = "clean")]
+    pub(super) recipe: String,
     /// `floor` or `round`.
     pub(super) cells: String,
     /// Standard deviation of the noise on actions.
@@ -26,16 +30,11 @@ pub(super) struct Plan {
     pub(super) mujoco: String,
 }
 
+fn clean() -> String {
+    Recipe::Clean.to_string()
+}
+
 impl Plan {
-    pub(super) fn episodes(&self) -> usize {
-        self.transitions.div_ceil(Recipe::EPISODE)
-    }
-
-    /// Rows of an episode: all but the last have the same number.
-    pub(super) fn rows(&self, episode: usize) -> usize {
-        (self.transitions - episode * Recipe::EPISODE).min(Recipe::EPISODE)
-    }
-
     /// Refuses what another plan has made; `holds` says how it stands in `path`.
     pub(super) fn ensure_same(&self, found: &Self, path: &Path, holds: &'static str) -> Result<()> {
         let settings = [
@@ -43,6 +42,7 @@ impl Plan {
             ("expert_sha256", self.expert_sha256 == found.expert_sha256),
             ("mujoco", self.mujoco == found.mujoco),
             ("noise", self.noise == found.noise),
+            ("recipe", self.recipe == found.recipe),
             ("seed", self.seed == found.seed),
             ("task", self.task == found.task),
             ("transitions", self.transitions == found.transitions),
@@ -57,16 +57,22 @@ impl Plan {
 
     /// The plan in the file at `path`, if there is one.
     pub(super) fn load(path: &Path) -> Result<Option<Self>> {
+        Ok(Self::load_with::<toml::Table>(path)?.map(|(plan, _)| plan))
+    }
+
+    /// The plan in the file at `path`, and what became of it if that is there.
+    pub(super) fn load_with<R: DeserializeOwned>(path: &Path) -> Result<Option<(Self, Option<R>)>> {
         let text = match std::fs::read_to_string(path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             text => text.map_err(Error::file("read", path))?,
         };
         #[derive(Deserialize)]
-        struct File {
+        struct File<R> {
             plan: Plan,
+            result: Option<R>,
         }
-        let file: File = toml::from_str(&text).map_err(|error| Error::content(path, error))?;
-        Ok(Some(file.plan))
+        let file: File<R> = toml::from_str(&text).map_err(|error| Error::content(path, error))?;
+        Ok(Some((file.plan, file.result)))
     }
 
     /// Writes the plan, and what became of it once that is known, to `path`.
@@ -91,6 +97,7 @@ mod tests {
             task: "antmaze-umaze-v2".into(),
             seed: 0,
             transitions: 1_000_000,
+            recipe: "d4rl".into(),
             cells: "floor".into(),
             noise: 0.2,
             expert_sha256: String::new(),
@@ -109,13 +116,8 @@ mod tests {
     }
 
     #[test]
-    fn a_million_rows_are_999_episodes_and_one_row() {
+    fn plans_are_read_back() {
         let plan = plan();
-        assert_eq!(
-            (plan.episodes(), plan.rows(0), plan.rows(998), plan.rows(999)),
-            (1000, 1001, 1001, 1)
-        );
-        assert_eq!((0..1000).map(|episode| plan.rows(episode)).sum::<usize>(), 1_000_000);
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("plan.toml");
         assert_eq!(Plan::load(&path).unwrap(), None);

@@ -3,18 +3,19 @@
 use cm_random::{Stream, normal_pair, unit_f64};
 use rand_core::Rng;
 
-use super::{ACTION, CellRule, Maze, Navigator, STATE};
+use super::{ACTION, CellRule, Maze, Navigator, Recipe, STATE};
 use crate::Error;
 
 /// Shows a walking policy the way to a goal, and adds noise to what it does.
 ///
 /// The policy sees the ant's state without its place (27 numbers) and the unit vector to a
 /// waypoint. The waypoint is the goal if that is in the next cell; else it is that cell's centre,
-/// plus `U(0, 1)` in both coordinates, drawn anew in every step, under [`CellRule::Floor`].
+/// and under [`CellRule::Floor`] beside it as the [`Recipe`] says, drawn anew in every step.
 #[derive(Clone, Debug)]
 pub struct Guide {
     cells: CellRule,
     noise: f32,
+    waypoint_noise: f64,
     navigator: Navigator,
 }
 
@@ -22,27 +23,29 @@ impl Guide {
     /// The standard deviation of D4RL's noise.
     pub const NOISE: f32 = 0.2;
 
-    /// A guide through `maze`.
-    pub fn new(maze: Maze, cells: CellRule, noise: f32) -> Result<Self, Error> {
+    /// A guide through `maze`; `noise` is the standard deviation of what is added to actions.
+    pub fn new(maze: Maze, recipe: Recipe, cells: CellRule, noise: f32) -> Result<Self, Error> {
         if !(noise >= 0.0 && noise.is_finite()) {
             return Err(Error::Value { what: "noise".into(), found: f64::from(noise) });
         }
-        Ok(Self { cells, noise, navigator: Navigator::new(maze) })
+        let waypoint_noise = recipe.waypoint_noise();
+        Ok(Self { cells, noise, waypoint_noise, navigator: Navigator::new(maze) })
     }
 
     /// An action in `[-1, 1]` on the way to `goal`. `policy` fills in an action, given 27 numbers
-    /// of the state and the direction.
+    /// of the state and the direction, with random numbers to draw it by.
     pub fn act(
         &self,
         state: &[f64; STATE],
         goal: [f64; 2],
         random: &mut Stream,
-        policy: impl Fn(&[f32; STATE], &mut [f32; ACTION]),
+        policy: impl Fn(&[f32; STATE], &mut Stream, &mut [f32; ACTION]),
     ) -> [f32; ACTION] {
         let place = [state[0], state[1]];
         let waypoint = self.waypoint(place, goal, random);
         let mut action = [0.0; ACTION];
-        policy(&policy_input(state, [waypoint[0] - place[0], waypoint[1] - place[1]]), &mut action);
+        let input = policy_input(state, [waypoint[0] - place[0], waypoint[1] - place[1]]);
+        policy(&input, random, &mut action);
         for pair in action.chunks_exact_mut(2) {
             let (first, second) = normal_pair(random.next_u32(), random.next_u32());
             pair[0] = (pair[0] + self.noise * first).clamp(-1.0, 1.0);
@@ -56,7 +59,9 @@ impl Guide {
         let next = self.navigator.next(self.cells.cell(place), there);
         match self.cells {
             _ if next == there => goal,
-            CellRule::Floor => next.center().map(|middle| middle + unit_f64(random.next_u64())),
+            CellRule::Floor => next
+                .center()
+                .map(|middle| middle + self.waypoint_noise * unit_f64(random.next_u64())),
             CellRule::Round => next.center(),
         }
     }

@@ -1,8 +1,8 @@
 //! D4RL's AntMaze on MuJoCo: a four-legged ant of eight motors that finds its way through a maze.
 //!
-//! The six tasks of D4RL's version 2 ([`Task`]) as environments ([`AntMaze`]), and the recipe by
-//! which their data was collected ([`Recipe`]): a policy that can walk in any direction, sent from
-//! cell to cell by a [`Guide`]. MuJoCo is loaded at run time ([`crate::mujoco`]).
+//! The six tasks of D4RL's version 2 ([`Task`]) as environments ([`AntMaze`]), and a [`Collector`]
+//! of their data: a policy that can walk in any direction is sent from cell to cell by a [`Guide`],
+//! by one of several [`Recipe`]s. MuJoCo is loaded at run time ([`crate::mujoco`]).
 //!
 //! # The evaluation protocol
 //!
@@ -21,24 +21,26 @@
 //! `[-1, 1]`, clipped, in the order of the motors: hip and ankle of legs 4, 1, 2, 3.
 
 mod ant;
-mod collect;
+mod collector;
 mod description;
 mod guide;
 mod maze;
 mod navigation;
 #[cfg(feature = "pictures")]
 mod picture;
+mod recipe;
 mod task;
 mod world;
 
 pub use ant::{ACTION, Ant, STATE, standing, uprightness};
-pub use collect::{Collected, Recipe};
+pub use collector::{Collected, Collector};
 pub use description::mjcf;
 pub use guide::{Guide, policy_input};
 pub use maze::{Cell, Maze, SCALE};
 pub use navigation::{CellRule, Navigator};
 #[cfg(feature = "pictures")]
 pub use picture::{Animation, Coverage, Paths};
+pub use recipe::Recipe;
 pub use task::Task;
 pub use world::{AntEpisode, AntMaze, is_near};
 

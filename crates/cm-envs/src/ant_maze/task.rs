@@ -6,7 +6,7 @@ use std::str::FromStr;
 use cm_random::{Stream, below_u64, unit_f64};
 use rand_core::Rng;
 
-use super::{Cell, Maze};
+use super::{Cell, Maze, Recipe};
 use crate::Error;
 
 /// A task of D4RL's AntMaze, version 2: a maze, and how its data was collected.
@@ -23,19 +23,23 @@ use crate::Error;
 pub enum Task {
     /// Data from one start to one goal.
     Umaze,
-    /// Data from anywhere to anywhere.
+    /// Data from anywhere.
     UmazeDiverse,
     /// Data from anywhere to chosen goals.
     MediumPlay,
-    /// Data from anywhere to anywhere.
+    /// The same once more, called `diverse`.
     MediumDiverse,
     /// Data from anywhere to chosen goals.
     LargePlay,
-    /// Data from anywhere to anywhere.
+    /// The same once more, called `diverse`.
     LargeDiverse,
 }
 
 impl Task {
+    /// The goals of the evaluation are beside their cell's centre by the sum of two numbers, each
+    /// uniform from 0 to one of these.
+    pub(super) const GOAL_NOISE: [f64; 2] = [1.0, 0.5];
+
     /// All of them, in the order of the paper's table.
     pub const ALL: [Self; 6] = [
         Self::Umaze,
@@ -80,21 +84,20 @@ impl Task {
         self != Self::Umaze
     }
 
-    /// Whether the data has goals in every free cell; in the chosen ones otherwise.
-    pub fn goals_anywhere(self) -> bool {
+    /// Whether the data is called `diverse`. In D4RL's files that makes no difference; by
+    /// [`Recipe::Clean`] it has goals in every free cell.
+    pub fn is_diverse(self) -> bool {
         matches!(self, Self::UmazeDiverse | Self::MediumDiverse | Self::LargeDiverse)
     }
 
     /// A goal of the evaluation.
     pub fn draw_goal(self, random: &mut Stream) -> [f64; 2] {
-        goal_in(self.maze().evaluation_goal(), random)
+        self.maze().evaluation_goal().disturbed(Self::GOAL_NOISE, random)
     }
 
     /// A goal of the data.
-    pub(super) fn draw_collection_goal(self, random: &mut Stream) -> [f64; 2] {
-        let maze = self.maze();
-        let cells = if self.goals_anywhere() { maze.free_cells() } else { maze.collection_goals() };
-        goal_in(one_of(&cells, random), random)
+    pub(super) fn draw_collection_goal(self, recipe: Recipe, random: &mut Stream) -> [f64; 2] {
+        one_of(&recipe.goal_cells(self), random).disturbed(recipe.goal_noise(), random)
     }
 
     /// Where an episode of the data starts, if not at the origin.
@@ -106,12 +109,14 @@ impl Task {
     }
 }
 
-/// `center + U(0, 1) + U(0, 0.5)` in each coordinate, not below 0.
-fn goal_in(cell: Cell, random: &mut Stream) -> [f64; 2] {
-    cell.center().map(|middle| {
-        let noise = unit_f64(random.next_u64()) + 0.5 * unit_f64(random.next_u64());
-        (middle + noise).max(0.0)
-    })
+impl Cell {
+    /// `center + U(0, a) + U(0, b)` in each coordinate, not below 0.
+    pub(super) fn disturbed(self, [a, b]: [f64; 2], random: &mut Stream) -> [f64; 2] {
+        self.center().map(|middle| {
+            let noise = a * unit_f64(random.next_u64()) + b * unit_f64(random.next_u64());
+            (middle + noise).max(0.0)
+        })
+    }
 }
 
 fn one_of(cells: &[Cell], random: &mut Stream) -> Cell {

@@ -17,6 +17,19 @@ pub(super) fn print_table(table: &[Vec<String>]) {
     }
 }
 
+/// A table as CSV, without the marks of the best.
+pub(super) fn csv(table: &[Vec<String>]) -> String {
+    let cell = |cell: &String| {
+        let text = cell.trim_start_matches('*');
+        match text.contains([',', '"', '\n']) {
+            true => format!("\"{}\"", text.replace('"', "\"\"")),
+            false => text.to_owned(),
+        }
+    };
+    let lines = table.iter().map(|row| row.iter().map(cell).collect::<Vec<_>>().join(","));
+    lines.collect::<Vec<_>>().join("\n") + "\n"
+}
+
 /// Makes the folder of an experiment's figures.
 pub(super) fn make_folder(folder: &Path) -> anyhow::Result<()> {
     std::fs::create_dir_all(folder)

@@ -1,6 +1,7 @@
 //! What an ant in training is asked to do, and what it is paid for.
 
 use std::f64::consts::PI;
+use std::fmt;
 
 use bincode::{Decode, Encode};
 use cm_envs::ant_maze::{
@@ -9,12 +10,38 @@ use cm_envs::ant_maze::{
 use cm_random::{Stream, below_u64, unit_f64};
 use rand_core::Rng;
 
-/// Steps after which an episode is over.
-const LONGEST: u32 = 500;
-
-/// Where ants train: on an open floor, or in a maze.
+/// Where ants train, on an open floor or in a maze, and by which rules.
 pub(super) struct Ground {
     maze: Option<(Maze, Navigator)>,
+    rules: Rules,
+}
+
+/// What an ant in training is paid for, and when its episode is over.
+///
+/// The reward of a step is `0.1 (v + standing - effort mean(a^2))`, v being the velocity along the
+/// direction in units per second and a the action.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rules {
+    /// Paid for every step.
+    pub standing: f64,
+    /// Charged for the mean square of an action; below 0 it is paid.
+    pub effort: f64,
+    /// Whether a fall ends an episode.
+    pub falls_end: bool,
+    /// Steps after which an episode is over.
+    pub longest: u32,
+}
+
+impl fmt::Display for Rules {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { standing, effort, falls_end, longest } = self;
+        let falls = if *falls_end { "a fall ends them" } else { "falls do not end them" };
+        write!(
+            formatter,
+            "reward with {standing} for standing and {effort} off for effort, \
+             episodes of {longest} steps, {falls}"
+        )
+    }
 }
 
 /// One ant's episode: where it is, and which way it should go.
@@ -38,21 +65,23 @@ pub(super) struct Step {
     pub(super) reward: f32,
     /// Units per second along the direction.
     pub(super) velocity: f64,
+    /// Whether the ant fell in this step.
+    pub(super) fell: bool,
     pub(super) end: Option<End>,
 }
 
 /// Why an episode is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// The ant fell, jumped, or broke the simulation.
+    /// The ant fell or jumped where that ends an episode, or broke the simulation.
     Fell,
     /// Its time was up.
     TimedOut,
 }
 
 impl Ground {
-    pub(super) fn new(maze: Option<Maze>) -> Self {
-        Self { maze: maze.map(|maze| (maze, Navigator::new(maze))) }
+    pub(super) fn new(maze: Option<Maze>, rules: Rules) -> Self {
+        Self { maze: maze.map(|maze| (maze, Navigator::new(maze))), rules }
     }
 
     /// A fresh episode: standing, facing anywhere, anywhere in the maze.
@@ -94,25 +123,27 @@ impl Ground {
         action: &[f32],
         random: &mut Stream,
     ) -> Step {
-        let before = [course.state[0], course.state[1]];
+        let before = course.state;
         if ant.step(action).is_err() {
-            return Step { reward: 0.0, velocity: 0.0, end: Some(End::Fell) };
+            return Step { reward: 0.0, velocity: 0.0, fell: true, end: Some(End::Fell) };
         }
         course.state = *ant.state();
         course.age += 1;
         let moved = [course.state[0] - before[0], course.state[1] - before[1]];
         let velocity = 10.0 * (moved[0] * course.direction[0] + moved[1] * course.direction[1]);
         let effort = action.iter().map(|a| f64::from(a.clamp(-1.0, 1.0)).powi(2)).sum::<f64>();
-        let reward = 0.1 * (velocity + 0.3 - 0.05 * effort / action.len() as f64);
-        let end = if has_fallen(&course.state) {
+        let Rules { standing, effort: price, falls_end, longest } = self.rules;
+        let reward = 0.1 * (velocity + standing - price * effort / action.len() as f64);
+        let fell = has_fallen(&course.state) && !has_fallen(&before);
+        let end = if falls_end && fell {
             Some(End::Fell)
-        } else if course.age >= LONGEST {
+        } else if course.age >= longest {
             Some(End::TimedOut)
         } else {
             self.direct(course, random);
             None
         };
-        Step { reward: reward as f32, velocity, end }
+        Step { reward: reward as f32, velocity, fell, end }
     }
 
     /// A new goal somewhere in the maze.

@@ -9,7 +9,8 @@ use rand_core::Rng;
 use rayon::prelude::*;
 
 use super::course::{Course, End, Ground, Step};
-use super::learner::Learner;
+use super::learner::{Acts, Learner};
+use crate::expert::policy::Actions;
 use crate::{Error, Result};
 
 /// The streams of random numbers: of the courses, and of the actions that try something out.
@@ -31,7 +32,7 @@ pub(super) struct Herd {
 pub(super) struct Experience {
     /// Raw, 29 numbers each.
     pub(super) inputs: Vec<f32>,
-    /// Not clipped, 8 numbers each.
+    /// Neither clipped nor squashed, 8 numbers each.
     pub(super) actions: Vec<f32>,
     pub(super) log_densities: Vec<f32>,
     pub(super) values: Vec<f32>,
@@ -97,30 +98,35 @@ impl Herd {
         let mut experience = Experience::default();
         for _ in 0..steps {
             let inputs = self.inputs();
-            let (means, values) = learner.act(&inputs)?;
-            let (actions, log_densities) = explore(&means, learner, noise, &mut exploration)?;
-            let outcomes = self.step(&actions, &mut streams)?;
+            let acts = learner.act(&inputs)?;
+            let (actions, log_densities) = explore(&acts, noise, &mut exploration);
+            let outcomes = match learner.settings().actions {
+                Actions::Clipped => self.step(&actions, &mut streams)?,
+                Actions::Squashed { .. } => {
+                    let squashed: Vec<f32> = actions.iter().map(|action| action.tanh()).collect();
+                    self.step(&squashed, &mut streams)?
+                }
+            };
             let mut rewards: Vec<f32> = outcomes.iter().map(|outcome| outcome.0.reward).collect();
             let cut_off: Vec<f32> =
                 outcomes.iter().filter_map(|outcome| outcome.1).flatten().collect();
-            let (_, cut_off_values) = learner.act(&cut_off)?;
+            let cut_off_values = learner.values(&cut_off)?;
             let timed_out =
                 outcomes.iter().zip(&mut rewards).filter(|(outcome, _)| outcome.1.is_some());
             for ((_, reward), value) in timed_out.zip(cut_off_values) {
                 *reward += learner.settings().discount * value;
             }
             experience.velocity += outcomes.iter().map(|outcome| outcome.0.velocity).sum::<f64>();
-            experience.falls +=
-                outcomes.iter().filter(|outcome| outcome.0.end == Some(End::Fell)).count();
+            experience.falls += outcomes.iter().filter(|outcome| outcome.0.fell).count();
             experience.ended.extend(outcomes.iter().map(|outcome| outcome.0.end.is_some()));
             experience.rewards.extend(rewards);
             experience.inputs.extend(inputs);
             experience.actions.extend(actions);
             experience.log_densities.extend(log_densities);
-            experience.values.extend(values);
+            experience.values.extend(acts.values);
         }
         experience.velocity /= (steps * count).max(1) as f64;
-        experience.last_values = learner.act(&self.inputs())?.1;
+        experience.last_values = learner.values(&self.inputs())?;
         Ok(experience)
     }
 
@@ -154,17 +160,12 @@ fn stream(philox: Philox, iteration: u64, ant: usize) -> Stream {
     stream
 }
 
-/// Actions drawn around `means`, and the logarithms of their densities.
-fn explore(
-    means: &[f32],
-    learner: &Learner,
-    noise: f32,
-    random: &mut Stream,
-) -> Result<(Vec<f32>, Vec<f32>)> {
-    let deviations = learner.deviations()?;
-    let mut actions = means.to_vec();
-    let mut log_densities = Vec::with_capacity(means.len() / ACTION);
-    for action in actions.chunks_exact_mut(ACTION) {
+/// Actions drawn around the means, and the logarithms of their densities.
+fn explore(acts: &Acts, noise: f32, random: &mut Stream) -> (Vec<f32>, Vec<f32>) {
+    let mut actions = acts.means.clone();
+    let mut log_densities = Vec::with_capacity(actions.len() / ACTION);
+    let rows = actions.chunks_exact_mut(ACTION).zip(acts.deviations.chunks_exact(ACTION));
+    for (action, deviations) in rows {
         let mut log_density = 0.0;
         for (pair, deviations) in action.chunks_exact_mut(2).zip(deviations.chunks_exact(2)) {
             let (first, second) = normal_pair(random.next_u32(), random.next_u32());
@@ -175,5 +176,5 @@ fn explore(
         }
         log_densities.push(log_density);
     }
-    Ok((actions, log_densities))
+    (actions, log_densities)
 }

@@ -3,8 +3,8 @@
 
 use cm_envs::ant_maze::{ACTION, STATE};
 use cm_nn::{
-    Activation, Adam, AdamSettings, DfdxBackend, Fan, Initialiser, Linear, Mlp, MlpSettings, Over,
-    Parameter, Parameters, Snapshot, Spread, Var, gradients,
+    Activation, Adam, AdamSettings, DfdxBackend, Fan, Initialiser, Linear, Matrix, Mlp,
+    MlpSettings, Over, Parameter, Parameters, Snapshot, Spread, Var, gradients,
 };
 use cm_random::{Philox, below_u64};
 use rand_core::Rng;
@@ -12,13 +12,18 @@ use rand_core::Rng;
 use super::herd::Experience;
 use super::inputs::Inputs;
 use crate::Result;
+use crate::expert::policy::{Actions, BOUNDS};
 
 /// The stream that shuffles experience.
 const ORDER: u32 = 0x224;
 
-/// How to learn. These are the settings that the shipped expert was trained with.
+/// How to learn. The defaults are what the clean expert was trained with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Settings {
+    /// How actions are drawn.
+    pub(super) actions: Actions,
+    /// What the means of a clipped policy are multiplied by where a squashed one goes on from it.
+    pub(super) gain: f32,
     /// Width of the two hidden layers.
     pub(super) hidden: usize,
     pub(super) learning_rate: f32,
@@ -38,6 +43,8 @@ pub(super) struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
+            actions: Actions::Clipped,
+            gain: 1.0,
             hidden: 128,
             learning_rate: 5e-4,
             discount: 0.97,
@@ -58,9 +65,27 @@ pub(super) struct Learner {
     adam: Adam<DfdxBackend>,
     policy: Network,
     value: Network,
-    log_deviation: Parameter<DfdxBackend>,
+    deviations: Deviations,
     pub(super) inputs: Inputs,
     philox: Philox,
+}
+
+/// Where the policy's standard deviations come from.
+enum Deviations {
+    /// One for each motor, whatever the state.
+    Free(Parameter<DfdxBackend>),
+    /// From the policy's further outputs, between two bounds, which the file keeps.
+    Bounded { low: f32, high: f32 },
+}
+
+/// What the policy does in some states, row by row.
+#[derive(Default)]
+pub(super) struct Acts {
+    /// Mean actions, before they are squashed.
+    pub(super) means: Vec<f32>,
+    /// Their standard deviations.
+    pub(super) deviations: Vec<f32>,
+    pub(super) values: Vec<f32>,
 }
 
 struct Network {
@@ -73,23 +98,22 @@ impl Learner {
         let backend = DfdxBackend::new(seed);
         let mut parameters = Parameters::new(&backend);
         // Small first actions, so that exploration starts around none.
-        let policy = Network::new(&mut parameters, "policy", settings.hidden, ACTION, 1e-4)?;
+        let outputs = match settings.actions {
+            Actions::Clipped => ACTION,
+            Actions::Squashed { .. } => 2 * ACTION,
+        };
+        let policy = Network::new(&mut parameters, "policy", settings.hidden, outputs, 1e-4)?;
         let value = Network::new(&mut parameters, "value", settings.hidden, 1, 1.0)?;
-        let log_deviation =
-            parameters.create("log_deviation", [1, ACTION], Initialiser::Constant(-0.7))?;
+        let deviations = match settings.actions {
+            Actions::Clipped => {
+                let initial = Initialiser::Constant(-0.7);
+                Deviations::Free(parameters.create("log_deviation", [1, ACTION], initial)?)
+            }
+            Actions::Squashed { low, high } => Deviations::Bounded { low, high },
+        };
         let adam = Adam::new(&parameters, adam_settings(settings.learning_rate))?;
         let (inputs, philox) = (Inputs::new(), Philox::new(seed));
-        Ok(Self {
-            settings,
-            backend,
-            parameters,
-            adam,
-            policy,
-            value,
-            log_deviation,
-            inputs,
-            philox,
-        })
+        Ok(Self { settings, backend, parameters, adam, policy, value, deviations, inputs, philox })
     }
 
     pub(super) fn settings(&self) -> &Settings {
@@ -100,19 +124,41 @@ impl Learner {
         self.adam.settings().learning_rate
     }
 
-    /// Mean actions and values for raw inputs.
-    pub(super) fn act(&self, inputs: &[f32]) -> Result<(Vec<f32>, Vec<f32>)> {
+    /// What the policy does for raw inputs.
+    pub(super) fn act(&self, inputs: &[f32]) -> Result<Acts> {
         if inputs.is_empty() {
-            return Ok((Vec::new(), Vec::new()));
+            return Ok(Acts::default());
         }
         let inputs = self.normalised(inputs)?;
-        let (means, values) = (self.policy.forward(&inputs)?, self.value.forward(&inputs)?);
-        Ok((means.to_vec()?, values.to_vec()?))
+        let (means, log_deviations) = self.distribution(&inputs)?;
+        let deviations: Vec<f32> = log_deviations.to_vec()?.into_iter().map(f32::exp).collect();
+        let times = inputs.rows() * ACTION / deviations.len();
+        let values = self.value.forward(&inputs)?.to_vec()?;
+        Ok(Acts { means: means.to_vec()?, deviations: deviations.repeat(times), values })
     }
 
-    /// Standard deviations of the policy.
-    pub(super) fn deviations(&self) -> Result<Vec<f32>> {
-        Ok(self.log_deviation.to_vec()?.into_iter().map(f32::exp).collect())
+    /// Values of raw inputs.
+    pub(super) fn values(&self, inputs: &[f32]) -> Result<Vec<f32>> {
+        if inputs.is_empty() {
+            return Ok(Vec::new());
+        }
+        Ok(self.value.forward(&self.normalised(inputs)?)?.to_vec()?)
+    }
+
+    /// Means, and logarithms of the standard deviations: a row for all, or one for each.
+    fn distribution(
+        &self,
+        inputs: &Var<DfdxBackend>,
+    ) -> cm_nn::Result<(Var<DfdxBackend>, Var<DfdxBackend>)> {
+        let outputs = self.policy.forward(inputs)?;
+        match &self.deviations {
+            Deviations::Free(log_deviation) => Ok((outputs, log_deviation.value()?)),
+            Deviations::Bounded { low, high } => {
+                let means = outputs.slice_columns(0..ACTION)?;
+                let share = outputs.slice_columns(ACTION..2 * ACTION)?.sigmoid()?;
+                Ok((means, share.affine(high - low, *low)?.log()?))
+            }
+        }
     }
 
     /// Learns from what a herd did, and says how far the policy moved: an estimate of the
@@ -148,14 +194,35 @@ impl Learner {
     pub(super) fn expert(&self) -> Result<Snapshot> {
         let mut snapshot = self.parameters.snapshot(0)?;
         snapshot.extend(self.inputs.snapshot());
+        if let Deviations::Bounded { low, high } = self.deviations {
+            let bounds = Matrix { shape: [1, 2], values: vec![low, high] };
+            snapshot.extend([(BOUNDS.to_owned(), bounds)]);
+        }
         Ok(snapshot)
     }
 
-    /// Goes on from an expert's file; an error says how it does not fit.
+    /// Goes on from an expert's file; an error says how it does not fit. A squashed policy can go
+    /// on from a clipped one: its means, times the gain, become those before squashing.
     pub(super) fn restore_expert(&mut self, snapshot: &Snapshot) -> Result<(), String> {
         self.inputs = Inputs::from_snapshot(snapshot)?;
-        let parameters =
-            snapshot.clone().into_iter().filter(|(name, _)| !name.starts_with("input/"));
+        let widened;
+        let snapshot = match self.deviations {
+            Deviations::Bounded { low, high } if snapshot.get(BOUNDS).is_none() => {
+                widened = squashed(snapshot, self.settings.gain, low, high);
+                &widened
+            }
+            _ => snapshot,
+        };
+        let expected = match self.deviations {
+            Deviations::Free(_) => None,
+            Deviations::Bounded { low, high } => Some(vec![low, high]),
+        };
+        let found = snapshot.get(BOUNDS).map(|bounds| bounds.values.clone());
+        if found != expected {
+            return Err(format!("its `{BOUNDS}` are {found:?}, expected {expected:?}"));
+        }
+        let learned = |name: &str| !name.starts_with("input/") && name != BOUNDS;
+        let parameters = snapshot.clone().into_iter().filter(|(name, _)| learned(name));
         self.parameters.restore(0, &parameters.collect()).map_err(|error| error.to_string())
     }
 
@@ -198,8 +265,8 @@ impl Learner {
         let (advantages, returns) = (column(advantages, 1)?, column(returns, 1)?);
         let mut divergence = None;
         let (_, mut gradients) = gradients(&self.backend, &[&self.parameters], || {
-            let log_deviation = self.log_deviation.value()?;
-            let z = actions.sub(&self.policy.forward(&inputs)?)?.div(&log_deviation.exp()?)?;
+            let (means, log_deviation) = self.distribution(&inputs)?;
+            let z = actions.sub(&means)?.div(&log_deviation.exp()?)?;
             let constant = -0.918_938_5 * ACTION as f32; // -ln(2 pi) / 2 each
             let log_density = z.square()?.scale(-0.5)?.sub(&log_deviation)?.sum(Over::Columns)?;
             let log_ratio = log_density.affine(1.0, constant)?.sub(&old)?;
@@ -210,7 +277,9 @@ impl Learner {
             divergence = Some(ratio.affine(1.0, -1.0)?.sub(&log_ratio)?.mean(Over::All)?);
             let value_error =
                 self.value.forward(&inputs)?.sub(&returns)?.square()?.mean(Over::All)?;
-            let entropy = log_deviation.sum(Over::All)?.scale(self.settings.entropy)?;
+            // The policy's entropy before it is squashed, but for a constant.
+            let entropy = log_deviation.sum(Over::Columns)?.mean(Over::All)?;
+            let entropy = entropy.scale(self.settings.entropy)?;
             value_error.scale(0.5)?.sub(&surrogate)?.sub(&entropy)
         })?;
         self.adam.step(&mut gradients)?;
@@ -249,6 +318,23 @@ impl Network {
     fn forward(&self, inputs: &Var<DfdxBackend>) -> cm_nn::Result<Var<DfdxBackend>> {
         self.output.forward(&self.trunk.forward(inputs)?)
     }
+}
+
+/// A clipped policy as a squashed one: means times `gain`, deviations in the middle of the bounds.
+fn squashed(clipped: &Snapshot, gain: f32, low: f32, high: f32) -> Snapshot {
+    let kept = clipped.clone().into_iter().filter(|(name, _)| name != "log_deviation");
+    let mut entries: Vec<_> = kept.collect();
+    for (_, matrix) in entries.iter_mut().filter(|(name, _)| name.starts_with("policy/linear_2/")) {
+        let [rows, columns] = matrix.shape;
+        let wide = |row: &[f32]| {
+            let means = row.iter().map(|weight| gain * weight);
+            means.chain([0.0; ACTION]).collect::<Vec<_>>()
+        };
+        matrix.values = matrix.values.chunks_exact(columns.max(1)).flat_map(wide).collect();
+        matrix.shape = [rows, columns + ACTION];
+    }
+    entries.push((BOUNDS.to_owned(), Matrix { shape: [1, 2], values: vec![low, high] }));
+    entries.into_iter().collect()
 }
 
 fn adam_settings(learning_rate: f32) -> AdamSettings {

@@ -17,9 +17,10 @@ use cm_nn::Snapshot;
 
 use self::checkpoint::Checkpoint;
 use self::course::Ground;
+pub use self::course::Rules;
 use self::herd::Herd;
 use self::learner::{Learner, Settings};
-use super::policy::ExpertFile;
+use super::policy::{Actions, ExpertFile};
 use crate::progress::Stage;
 use crate::{Error, Event, Progress, Result, Unit, output};
 
@@ -40,15 +41,27 @@ pub struct TrainSettings {
     pub seed: u64,
     /// Threads to use; 0 for all cores.
     pub threads: usize,
+    /// What the ants are paid for, and when their episodes are over.
+    pub rules: Rules,
+    /// How actions are drawn.
+    pub actions: Actions,
+    /// What the means of a clipped policy are multiplied by where a squashed one starts from it:
+    /// above 1 its actions become more vigorous.
+    pub gain: f32,
+    /// Weight of the policy's entropy.
+    pub entropy: f32,
+    /// Keep the expert as it is after every so many steps too.
+    pub keep_every: Option<u64>,
 }
 
 impl TrainSettings {
-    /// Three million steps on an open floor, from nothing.
+    /// Three million steps on an open floor, from nothing, by the clean recipe: an ant that falls
+    /// has lost.
     ///
     /// ```
-    /// assert_eq!(cm_data::expert::TrainSettings::new("runs/floor").ants, 128);
+    /// assert_eq!(cm_data::expert::TrainSettings::clean("runs/floor").ants, 128);
     /// ```
-    pub fn new(folder: impl Into<PathBuf>) -> Self {
+    pub fn clean(folder: impl Into<PathBuf>) -> Self {
         Self {
             folder: folder.into(),
             maze: None,
@@ -57,6 +70,27 @@ impl TrainSettings {
             ants: 128,
             seed: 0,
             threads: 0,
+            rules: Rules { standing: 0.3, effort: 0.05, falls_end: true, longest: 500 },
+            actions: Actions::Clipped,
+            gain: 1.0,
+            entropy: 1e-3,
+            keep_every: None,
+        }
+    }
+
+    /// The expert of D4RL's recipe: paid for progress alone, and a fall does not end an episode.
+    /// Its actions are those of a normal distribution, squashed.
+    ///
+    /// ```
+    /// let settings = cm_data::expert::TrainSettings::d4rl("runs/floor");
+    /// assert!(!settings.rules.falls_end);
+    /// ```
+    pub fn d4rl(folder: impl Into<PathBuf>) -> Self {
+        Self {
+            rules: Rules { standing: 0.0, effort: 0.0, falls_end: false, longest: 200 },
+            actions: Actions::Squashed { low: 0.2, high: 0.45 },
+            gain: 3.0,
+            ..Self::clean(folder)
         }
     }
 }
@@ -75,6 +109,18 @@ pub fn train(settings: &TrainSettings, progress: Progress<'_>) -> Result<PathBuf
         let (expected, found) = ("at least 1".to_owned(), "0".to_owned());
         return Err(Error::Setting { setting: "ants", expected, found });
     }
+    let TrainSettings { rules, gain, entropy, .. } = settings;
+    for (setting, number) in [
+        ("standing", rules.standing),
+        ("effort", rules.effort),
+        ("gain", f64::from(*gain)),
+        ("entropy", f64::from(*entropy)),
+    ] {
+        if !number.is_finite() {
+            let expected = "a finite number".to_owned();
+            return Err(Error::Setting { setting, expected, found: number.to_string() });
+        }
+    }
     let pool = rayon::ThreadPoolBuilder::new().num_threads(settings.threads).build()?;
     pool.install(|| {
         let mut training = Training::open(settings)?;
@@ -89,6 +135,8 @@ struct Training {
     plan: String,
     mujoco: Mujoco,
     maze: Option<Maze>,
+    rules: Rules,
+    keep_every: Option<u64>,
     seed: u64,
     learner: Learner,
     herd: Herd,
@@ -107,9 +155,12 @@ struct Evaluation {
 impl Training {
     /// Starts a training, or goes on with the one in the folder.
     fn open(settings: &TrainSettings) -> Result<Self> {
-        let TrainSettings { folder, maze, ants, seed, .. } = settings;
+        let TrainSettings { folder, maze, ants, seed, rules, actions, gain, entropy, .. } =
+            settings;
         output::make_folder(folder)?;
-        let mut learner = Learner::new(Settings::default(), *seed)?;
+        let (actions, gain, entropy) = (*actions, *gain, *entropy);
+        let learning = Settings { actions, gain, entropy, ..Settings::default() };
+        let mut learner = Learner::new(learning, *seed)?;
         if let Some(file) = &settings.from {
             let refused = |reason| Error::content(file.path(), format!("not an expert: {reason}"));
             let snapshot = Snapshot::from_safetensors(&file.read()?)
@@ -133,12 +184,13 @@ impl Training {
         }
         let mujoco = Mujoco::find()?;
         let model = Ant::model(&mujoco, *maze)?;
-        let herd = Herd::new(&model, Ground::new(*maze), *ants, courses, *seed)?;
+        let herd = Herd::new(&model, Ground::new(*maze, *rules), *ants, courses, *seed)?;
         if iteration == 0 && settings.from.is_none() {
             learner.inputs.update(&herd.inputs());
         }
-        let (folder, maze, seed) = (folder.clone(), *maze, *seed);
-        Ok(Self { folder, plan, mujoco, maze, seed, learner, herd, iteration })
+        let (folder, maze, seed, rules) = (folder.clone(), *maze, *seed, *rules);
+        let keep_every = settings.keep_every;
+        Ok(Self { folder, plan, mujoco, maze, rules, keep_every, seed, learner, herd, iteration })
     }
 
     /// Trains until `steps` steps were walked altogether.
@@ -160,6 +212,7 @@ impl Training {
                 progress(Event::Evaluated { steps, velocity, falls });
                 self.save()?;
             }
+            self.keep(per_iteration)?;
         }
         Ok(())
     }
@@ -175,7 +228,8 @@ impl Training {
     fn evaluate(&self) -> Result<Evaluation> {
         let model = Ant::model(&self.mujoco, self.maze)?;
         let seed = self.seed ^ 0x5eed;
-        let mut herd = Herd::new(&model, Ground::new(self.maze), EVALUATION_ANTS, None, seed)?;
+        let ground = Ground::new(self.maze, self.rules);
+        let mut herd = Herd::new(&model, ground, EVALUATION_ANTS, None, seed)?;
         let experience = herd.walk(&self.learner, 0, EVALUATION_STEPS, 0.0)?;
         let steps = (EVALUATION_ANTS * EVALUATION_STEPS) as f64;
         Ok(Evaluation {
@@ -197,6 +251,17 @@ impl Training {
             courses: self.herd.courses().to_vec(),
         };
         checkpoint.save(&self.folder.join("checkpoint.bin"))
+    }
+
+    /// Keeps the expert under a name of its own if its turn has come in this iteration.
+    fn keep(&self, per_iteration: u64) -> Result<()> {
+        let Some(every) = self.keep_every.filter(|&every| every > 0) else { return Ok(()) };
+        let steps = self.iteration * per_iteration;
+        if steps / every == (steps - per_iteration) / every {
+            return Ok(());
+        }
+        let path = self.folder.join(format!("expert-{steps}.safetensors"));
+        Ok(self.learner.expert()?.save_safetensors(&path)?)
     }
 
     /// Appends a row to the metrics.
@@ -235,8 +300,11 @@ impl Training {
 
 /// What a training is started with, in words; a checkpoint of another is not gone on with.
 fn plan(settings: &TrainSettings) -> String {
-    let TrainSettings { maze, ants, seed, from, .. } = settings;
+    let TrainSettings { maze, ants, seed, from, rules, actions, gain, entropy, .. } = settings;
     let place = maze.map_or("an open floor".to_owned(), |maze| maze.to_string());
     let from = from.as_ref().map_or("nothing".into(), |file| file.path().display().to_string());
-    format!("{ants} ants on {place}, seed {seed}, from {from}")
+    format!(
+        "{ants} ants on {place}, seed {seed}, from {from} with gain {gain}; {rules}; {actions}; \
+         entropy {entropy}"
+    )
 }

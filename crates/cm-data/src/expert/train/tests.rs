@@ -3,7 +3,7 @@ use cm_random::{Philox, normal_pair, unit_f32};
 use rand_core::Rng;
 
 use super::herd::Experience;
-use super::learner::{Learner, Settings};
+use super::learner::{Acts, Learner, Settings};
 use super::*;
 
 /// A world of one step: the reward is how near the action is to a rotation of the first inputs.
@@ -16,8 +16,7 @@ fn the_learner_solves_a_world_of_one_step() {
     let mut play = |learner: &Learner, noise: f32| {
         let inputs: Vec<f32> =
             (0..rows * STATE).map(|_| 2.0 * unit_f32(random.next_u32()) - 1.0).collect();
-        let (mut actions, values) = learner.act(&inputs).unwrap();
-        let deviations = learner.deviations().unwrap();
+        let Acts { means: mut actions, deviations, values } = learner.act(&inputs).unwrap();
         let mut experience = Experience { values, ..Experience::default() };
         for (action, input) in actions.chunks_exact_mut(ACTION).zip(inputs.chunks_exact(STATE)) {
             let (mut log_density, mut reward) = (0.0, 0.0);
@@ -54,7 +53,7 @@ fn settings(folder: &Path) -> TrainSettings {
         steps: 0,
         ants: 3,
         seed: 4,
-        ..TrainSettings::new(folder)
+        ..TrainSettings::clean(folder)
     }
 }
 
@@ -92,7 +91,7 @@ fn a_training_cut_off_goes_on_as_if_it_had_not_been() {
     let other = TrainSettings { seed: 5, ..settings(&folder.path().join("whole")) };
     let message = Training::open(&other).err().unwrap().to_string();
     assert!(message.contains("seed 4") && message.contains("seed 5"), "{message}");
-    for (from, further) in [(file, "further"), (ExpertFile::Shipped, "on")] {
+    for (from, further) in [(file, "further"), (ExpertFile::Clean, "on")] {
         let further = settings(&folder.path().join(further));
         let from = TrainSettings { from: Some(from), ..further };
         assert!(Training::open(&from).unwrap().evaluate().unwrap().velocity.is_finite());

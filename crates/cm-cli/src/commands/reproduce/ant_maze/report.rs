@@ -1,23 +1,31 @@
 //! Tables, curves and page of the AntMaze experiment.
 
-use cm_envs::ant_maze::Task;
+use cm_data::Description;
+use cm_envs::ant_maze::{Recipe, Task};
 use cm_train::{AntMazeTask, Job};
 
 use super::super::output::{make_folder, print_table, settings_of};
-use super::super::results::{Results, Spread, draw_success, results};
+use super::super::results::{draw_success, results};
 use super::Arguments;
-use super::paper::paper;
+use super::data::TaskData;
+use super::tables::{PICKS, table, write_csv};
 use crate::page::Page;
 
 /// Writes everything into the folder of the experiment.
-pub(super) fn write(arguments: &Arguments, tasks: &[Task], jobs: &[Job]) -> anyhow::Result<()> {
+pub(super) fn write(
+    arguments: &Arguments,
+    tasks: &[Task],
+    jobs: &[Job],
+    data: &TaskData,
+) -> anyhow::Result<()> {
     let figures = arguments.out.join("figures");
     make_folder(&figures)?;
     let mut of_tasks = Vec::new();
     for &task in tasks {
         of_tasks.push((task, results(jobs.iter().filter(|job| is_about(job, task)))?));
     }
-    let origin = arguments.data.describe();
+    write_csv(&arguments.out, &of_tasks, jobs)?;
+    let origin = data.describe();
     let mut page = Page::new("AntMaze");
     page.paragraph(&format!(
         "Success in per cent over {} episodes, mean and standard error over seeds, trained on \
@@ -25,10 +33,9 @@ pub(super) fn write(arguments: &Arguments, tasks: &[Task], jobs: &[Job]) -> anyh
          over training.",
         arguments.episodes
     ));
-    let picks: [(&str, fn(&Results) -> Option<Spread>); 2] =
-        [("Best over training", Results::best), ("At the end of training", Results::last)];
-    for (title, pick) in picks {
-        let table = table(arguments, &of_tasks, pick);
+    page.link(DATA, "What the data has in it, beside D4RL's own.");
+    for (title, pick) in PICKS {
+        let table = table(&of_tasks, &arguments.methods, pick);
         println!("{title} (trained on {origin}; the paper's in brackets)");
         print_table(&table);
         page.heading(title);
@@ -41,6 +48,7 @@ pub(super) fn write(arguments: &Arguments, tasks: &[Task], jobs: &[Job]) -> anyh
         let caption = "share of goals reached, mean over seeds, the band is one standard error.";
         page.figure(&file, &format!("{task}: {caption}"))?;
     }
+    describe_data(&mut page, tasks, data)?;
     page.heading("Settings");
     for job in jobs {
         page.details(&job.folder.display().to_string(), &settings_of(job)?);
@@ -51,37 +59,39 @@ pub(super) fn write(arguments: &Arguments, tasks: &[Task], jobs: &[Job]) -> anyh
     Ok(())
 }
 
-fn is_about(job: &Job, task: Task) -> bool {
-    job.settings.task.get::<AntMazeTask>().is_some_and(|of_job| of_job.task == task.name())
+/// The section about the data, and its place on the page.
+const DATA: &str = "data";
+
+fn describe_data(page: &mut Page, tasks: &[Task], data: &TaskData) -> anyhow::Result<()> {
+    page.heading_at(DATA, "The data");
+    page.paragraph(&format!("All runs are trained on {}.", data.describe()));
+    for &task in tasks {
+        let Some(description) = data.description(task)? else { continue };
+        let Description { recipe, statistics, .. } = &description;
+        page.paragraph(&format!("{task}, recipe {recipe}, {} episodes:", statistics.episodes));
+        page.table(&comparison(&description));
+        if *recipe == Recipe::D4rl {
+            page.paragraph(
+                "The ranges of D4RL's data come from D4RL's published policy under the same \
+                 recipe and from the rows that are known of its files (docs/antmaze.md).",
+            );
+        }
+    }
+    Ok(())
 }
 
-/// Tasks down, methods across, the best of a row marked.
-fn table(
-    arguments: &Arguments,
-    of_tasks: &[(Task, Vec<Results>)],
-    pick: fn(&Results) -> Option<Spread>,
-) -> Vec<Vec<String>> {
-    let titles = arguments.methods.iter().map(|method| method.title().to_owned());
-    let mut table = vec![std::iter::once("task".to_owned()).chain(titles).collect::<Vec<_>>()];
-    for (task, results) in of_tasks {
-        let found = |method| results.iter().find(|result| result.method == method).and_then(pick);
-        let means: Vec<_> = arguments.methods.iter().map(|&method| found(method)).collect();
-        let top = means.iter().flatten().map(|spread| spread.mean).fold(0.0, f64::max);
-        let cells = means.iter().zip(&arguments.methods).map(|(found, &method)| {
-            let paper = match paper(*task, method) {
-                Some((mean, Some(error))) => format!(" ({mean:.1} ± {error:.1})"),
-                Some((mean, None)) => format!(" ({mean:.1})"),
-                None => String::new(),
-            };
-            let Some(Spread { mean, error }) = found else { return format!("-{paper}") };
-            let mark = if *mean >= top && top > 0.0 { "*" } else { "" };
-            let error = match arguments.seeds {
-                ..2 => String::new(),
-                _ => format!(" ± {:.1}", 100.0 * error),
-            };
-            format!("{mark}{:.1}{error}{paper}", 100.0 * mean)
-        });
-        table.push(std::iter::once(task.name().to_owned()).chain(cells).collect());
+fn comparison(description: &Description) -> Vec<Vec<String>> {
+    let titles = ["figure", "here", "D4RL's", "within"].map(str::to_owned);
+    let mut table = vec![titles.to_vec()];
+    for figure in description.comparison() {
+        let found = figure.found.map_or("-".to_owned(), |found| format!("{found:.3}"));
+        let range = format!("{} to {}", figure.target.start(), figure.target.end());
+        let within = if figure.is_met() { "yes" } else { "no" };
+        table.push(vec![figure.figure.to_owned(), found, range, within.to_owned()]);
     }
     table
+}
+
+fn is_about(job: &Job, task: Task) -> bool {
+    job.settings.task.get::<AntMazeTask>().is_some_and(|of_job| of_job.task == task.name())
 }

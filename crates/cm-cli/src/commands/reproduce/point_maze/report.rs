@@ -5,7 +5,7 @@ use std::path::Path;
 use cm_envs::point_maze::PointMaze;
 use cm_train::{Job, Method, PointMazeTask, RunFolder};
 
-use super::super::output::{make_folder, print_table, settings_of};
+use super::super::output::{csv, make_folder, print_table, settings_of};
 use super::super::results::{Results, Spread, draw_success, results};
 use super::maps::add_maps;
 use crate::figures::DataFigure;
@@ -117,13 +117,6 @@ fn table(results: &[Results], from: u64) -> Vec<Vec<String>> {
         ]);
     }
     table
-}
-
-fn csv(table: &[Vec<String>]) -> String {
-    let lines = table.iter().map(|row| {
-        row.iter().map(|cell| cell.trim_start_matches('*').to_owned()).collect::<Vec<_>>().join(",")
-    });
-    lines.collect::<Vec<_>>().join("\n") + "\n"
 }
 
 #[cfg(test)]

@@ -2,38 +2,39 @@
 
 use std::sync::Arc;
 
-use cm_random::Philox;
+use cm_random::{Philox, Stream};
 
 use super::world::is_near;
-use super::{ACTION, Ant, Guide, STATE, Task, standing, streams};
+use super::{ACTION, Ant, Guide, Recipe, STATE, Task, standing, streams};
 use crate::Error;
 use crate::mujoco::{Model, Mujoco};
 
-/// The recipe of a task's data: where episodes start and are sent, how they are guided, and what is
-/// stored. Episodes do not end at the goal.
+/// Collects a task's data: starts episodes, sends and guides them by a recipe, and stores what D4RL
+/// does. Episodes do not end at the goal.
 ///
 /// ```
-/// use cm_envs::ant_maze::{CellRule, Guide, Recipe, Task};
+/// use cm_envs::ant_maze::{CellRule, Collector, Guide, Recipe, Task};
 ///
 /// # let Ok(mujoco) = cm_envs::mujoco::Mujoco::find() else { return Ok(()) };
 /// # /*
 /// let mujoco = cm_envs::mujoco::Mujoco::find()?;
 /// # */
-/// let task = Task::Umaze;
-/// let guide = Guide::new(task.maze(), CellRule::Floor, Guide::NOISE)?;
-/// let recipe = Recipe::new(&mujoco, task, guide, 1)?;
-/// let episode = recipe.collect(0, 3, |_input, action| action.fill(0.0))?;
+/// let (task, recipe) = (Task::Umaze, Recipe::D4rl);
+/// let guide = Guide::new(task.maze(), recipe, CellRule::Floor, Guide::NOISE)?;
+/// let collector = Collector::new(&mujoco, task, recipe, guide, 1)?;
+/// let episode = collector.collect(0, 3, |_input, _random, action| action.fill(0.0))?;
 /// assert_eq!(episode.observations.len(), 3 * 29);
 /// assert_eq!(episode.observations[29..], episode.next_states[..2 * 29]);
 /// # Ok::<(), cm_envs::Error>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Recipe {
+pub struct Collector {
     task: Task,
+    recipe: Recipe,
     guide: Guide,
     seed: u64,
     model: Arc<Model>,
-    evaluation_goal: [f64; 2],
+    rewarded_goal: [f64; 2],
 }
 
 /// One episode of the data, row by row.
@@ -45,39 +46,43 @@ pub struct Collected {
     pub actions: Vec<f32>,
     /// The state after the step, 29 numbers each.
     pub next_states: Vec<f32>,
-    /// Whether the next observation of the episode is at the goal of the evaluation, as 1 or 0; 0
-    /// in the last row.
+    /// Whether the next observation of the episode is at the rewarded goal, as 1 or 0; 0 in the
+    /// last row.
     pub rewards: Vec<f32>,
     /// Where the episode was sent.
     pub goal: [f32; 2],
 }
 
-impl Recipe {
-    /// Rows in an episode: D4RL stores the step at which it notices that 1000 are over.
-    pub const EPISODE: usize = 1001;
-
-    /// The recipe of `task`. The same seed gives the same episodes.
-    pub fn new(mujoco: &Mujoco, task: Task, guide: Guide, seed: u64) -> Result<Self, Error> {
+impl Collector {
+    /// For the data of `task`. The same seed gives the same episodes.
+    pub fn new(
+        mujoco: &Mujoco,
+        task: Task,
+        recipe: Recipe,
+        guide: Guide,
+        seed: u64,
+    ) -> Result<Self, Error> {
         let model = Ant::model(mujoco, Some(task.maze()))?;
-        // One goal of the evaluation is drawn for the rewards of the whole data set, as D4RL does.
+        // One goal is drawn for the rewards of the whole data set, as D4RL does.
         let mut random = Philox::new(seed).stream(u64::MAX, streams::DATA);
-        let evaluation_goal = task.draw_goal(&mut random);
-        Ok(Self { task, guide, seed, model, evaluation_goal })
+        let rewarded_goal =
+            task.maze().evaluation_goal().disturbed(recipe.goal_noise(), &mut random);
+        Ok(Self { task, recipe, guide, seed, model, rewarded_goal })
     }
 
-    /// The goal of the evaluation that the rewards are for.
-    pub fn evaluation_goal(&self) -> [f64; 2] {
-        self.evaluation_goal
+    /// The goal that the rewards are for: in the cell of the evaluation's goal, as far from its
+    /// centre as the recipe says.
+    pub fn rewarded_goal(&self) -> [f64; 2] {
+        self.rewarded_goal
     }
 
     /// Collects `rows` rows of episode `number`; it does not depend on any other episode. `policy`
-    /// is as
-    /// [`Guide::act`] wants it.
+    /// is as [`Guide::act`] wants it.
     pub fn collect(
         &self,
         number: u64,
         rows: usize,
-        policy: impl Fn(&[f32; STATE], &mut [f32; ACTION]),
+        policy: impl Fn(&[f32; STATE], &mut Stream, &mut [f32; ACTION]),
     ) -> Result<Collected, Error> {
         let mut random = Philox::new(self.seed).stream(number, streams::DATA);
         let mut ant = Ant::new(&self.model)?;
@@ -85,7 +90,7 @@ impl Recipe {
         if let Some([x, y]) = self.task.draw_collection_start(&mut random) {
             (state[0], state[1]) = (x, y);
         }
-        let goal = self.task.draw_collection_goal(&mut random);
+        let goal = self.task.draw_collection_goal(self.recipe, &mut random);
         ant.place(&state)?;
 
         let mut episode =
@@ -95,7 +100,7 @@ impl Recipe {
             episode.observations.extend(ant.state().map(|number| number as f32));
             episode.actions.extend(action);
             if step > 0 {
-                episode.rewards.push(f32::from(is_near(ant.xy(), self.evaluation_goal)));
+                episode.rewards.push(f32::from(is_near(ant.xy(), self.rewarded_goal)));
             }
             ant.step(&action)?;
             episode.next_states.extend(ant.state().map(|number| number as f32));

@@ -1,0 +1,203 @@
+//! The table of the experiment, and everything it is made of as CSV.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use cm_envs::ant_maze::Task;
+use cm_train::{Job, Method, RunFolder, TaskSettings, read_evaluations};
+
+use super::super::output::csv;
+use super::super::results::{Results, Spread};
+use super::paper::paper;
+
+/// Results of each task, in the order of the table.
+pub(super) type OfTasks = [(Task, Vec<Results>)];
+
+/// One number of a method's evaluations.
+pub(super) type Pick = fn(&Results) -> Option<Spread>;
+
+/// What the tables show.
+pub(super) const PICKS: [(&str, Pick); 2] =
+    [("Best over training", Results::best), ("At the end of training", Results::last)];
+
+/// Tasks down, methods across, the best of a row marked.
+pub(super) fn table(of_tasks: &OfTasks, methods: &[Method], pick: Pick) -> Vec<Vec<String>> {
+    let titles = methods.iter().map(|method| method.title().to_owned());
+    let mut table = vec![std::iter::once("task".to_owned()).chain(titles).collect::<Vec<_>>()];
+    for (task, results) in of_tasks {
+        let found = |method| results.iter().find(|result| result.method == method);
+        let mean = |method| Some(pick(found(method)?)?.mean);
+        let top = methods.iter().filter_map(|&method| mean(method)).fold(0.0, f64::max);
+        let cells = methods.iter().map(|&method| {
+            let paper = match paper(*task, method) {
+                Some((mean, Some(error))) => format!(" ({mean:.1} ± {error:.1})"),
+                Some((mean, None)) => format!(" ({mean:.1})"),
+                None => String::new(),
+            };
+            let Some((result, spread)) = found(method).and_then(|r| Some((r, pick(r)?))) else {
+                return format!("-{paper}");
+            };
+            let mark = if spread.mean >= top && top > 0.0 { "*" } else { "" };
+            let error = match result.seeds.len() {
+                ..2 => String::new(),
+                _ => format!(" ± {:.1}", 100.0 * spread.error),
+            };
+            format!("{mark}{:.1}{error}{paper}", 100.0 * spread.mean)
+        });
+        table.push(std::iter::once(task.name().to_owned()).chain(cells).collect());
+    }
+    table
+}
+
+/// Writes `table.csv`, `evaluations.csv` and `runs.csv` into `folder`.
+pub(super) fn write_csv(folder: &Path, of_tasks: &OfTasks, jobs: &[Job]) -> anyhow::Result<()> {
+    cm_files::replace(folder.join("table.csv"), csv(&cells(of_tasks)))?;
+    cm_files::replace(folder.join("evaluations.csv"), csv(&evaluations(jobs)?))?;
+    cm_files::replace(folder.join("runs.csv"), csv(&runs(jobs)?))?;
+    Ok(())
+}
+
+/// A row for each cell: ours, best and last, beside the paper's, in per cent.
+fn cells(of_tasks: &OfTasks) -> Vec<Vec<String>> {
+    let titles = [
+        "task",
+        "method",
+        "seeds",
+        "steps",
+        "best",
+        "best_error",
+        "last",
+        "last_error",
+        "paper",
+        "paper_error",
+    ];
+    let mut rows = vec![titles.map(str::to_owned).to_vec()];
+    let number = |number: Option<f64>| number.map_or(String::new(), |n| format!("{n:.2}"));
+    for (task, results) in of_tasks {
+        for result in results {
+            let mut row = vec![task.to_string(), result.method.to_string()];
+            row.extend([result.seeds.len().to_string(), result.steps().to_string()]);
+            for (_, pick) in PICKS {
+                let found = pick(result);
+                let error = found.filter(|_| result.seeds.len() > 1).map(|found| found.error);
+                row.push(number(found.map(|found| 100.0 * found.mean)));
+                row.push(number(error.map(|error| 100.0 * error)));
+            }
+            let paper = paper(*task, result.method);
+            row.push(number(paper.map(|(mean, _)| mean)));
+            row.push(number(paper.and_then(|(_, error)| error)));
+            rows.push(row);
+        }
+    }
+    rows
+}
+
+/// Every evaluation of every run.
+fn evaluations(jobs: &[Job]) -> anyhow::Result<Vec<Vec<String>>> {
+    let titles = ["task", "method", "seed", "step", "success", "mean_steps"];
+    let mut rows = vec![titles.map(str::to_owned).to_vec()];
+    for job in jobs {
+        let file = RunFolder::new(&job.folder).evaluations_file();
+        if !file.exists() {
+            continue;
+        }
+        for found in read_evaluations(&file)? {
+            let mut row = of_run(job).to_vec();
+            row.extend([found.step.to_string(), found.success.to_string()]);
+            row.push(found.mean_steps.to_string());
+            rows.push(row);
+        }
+    }
+    Ok(rows)
+}
+
+/// Every setting of every run that was begun, one column for each key; those of the method begin
+/// with its name.
+fn runs(jobs: &[Job]) -> anyhow::Result<Vec<Vec<String>>> {
+    let mut found = Vec::new();
+    for job in jobs {
+        let folder = RunFolder::new(&job.folder);
+        if !folder.evaluations_file().exists() {
+            continue;
+        }
+        let devices = folder.devices()?.into_iter().map(|(_, name)| name).collect::<Vec<_>>();
+        let mut settings = BTreeMap::new();
+        let all: toml::Table = toml::from_str(&job.settings.to_toml())?;
+        flatten("", &toml::Value::Table(all), &mut settings);
+        found.push((job, devices.join(" "), settings));
+    }
+    let mut keys: Vec<String> =
+        found.iter().flat_map(|(.., settings)| settings.keys().cloned()).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    let titles = ["task", "method", "seed", "devices"].map(str::to_owned).into_iter();
+    let mut rows = vec![titles.chain(keys.clone()).collect::<Vec<_>>()];
+    for (job, devices, settings) in found {
+        let values = keys.iter().map(|key| settings.get(key).cloned().unwrap_or_default());
+        rows.push(of_run(job).into_iter().chain([devices]).chain(values).collect());
+    }
+    Ok(rows)
+}
+
+fn of_run(job: &Job) -> [String; 3] {
+    let task = match &job.settings.task {
+        TaskSettings::AntMaze { task, .. } => task.clone(),
+        _ => String::new(),
+    };
+    [task, job.settings.method.method().to_string(), job.settings.seed.to_string()]
+}
+
+/// Keys with dots between their parts.
+fn flatten(key: &str, value: &toml::Value, into: &mut BTreeMap<String, String>) {
+    match value {
+        toml::Value::Table(table) => {
+            for (name, value) in table {
+                let dot = if key.is_empty() { "" } else { "." };
+                flatten(&format!("{key}{dot}{name}"), value, into);
+            }
+        }
+        toml::Value::String(text) => _ = into.insert(key.to_owned(), text.clone()),
+        other => _ = into.insert(key.to_owned(), other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::results::tests::rows;
+    use super::*;
+
+    #[test]
+    fn best_and_last_stand_beside_the_papers() {
+        let seeds = vec![rows(&[0.0, 0.9, 0.6]), rows(&[0.0, 0.7, 0.7])];
+        let of_tasks = [(
+            Task::LargePlay,
+            vec![
+                Results { method: Method::Cmd1, seeds },
+                Results { method: Method::Iql, seeds: vec![rows(&[0.1, 0.2, 0.3])] },
+            ],
+        )];
+        let methods = [Method::Cmd1, Method::Iql, Method::Qrl];
+        let best = table(&of_tasks, &methods, Results::best);
+        assert_eq!(best[0], ["task", "CMD-1", "IQL", "QRL"]);
+        assert_eq!(best[1][1..3], ["*80.0 ± 10.0 (68.0 ± 2.1)", "30.0 (39.6)"]);
+        assert_eq!(best[1][3], "- (52.9 ± 2.8)");
+        let last = table(&of_tasks, &methods, Results::last);
+        assert_eq!(last[1][1], "*65.0 ± 5.0 (68.0 ± 2.1)");
+        let cells = csv(&cells(&of_tasks));
+        let lines: Vec<_> = cells.lines().collect();
+        let cmd1 = "antmaze-large-play-v2,cmd1,2,2000,80.00,10.00,65.00,5.00,68.00,2.10";
+        let iql = "antmaze-large-play-v2,iql,1,2000,30.00,,30.00,,39.60,";
+        assert_eq!(lines[1..], [cmd1, iql]);
+    }
+
+    #[test]
+    fn settings_become_columns() {
+        let mut into = BTreeMap::new();
+        let value: toml::Table = toml::from_str("a = 1\n[b.c]\nd = [1, 2]\ne = \"x\"").unwrap();
+        flatten("", &toml::Value::Table(value), &mut into);
+        let found: Vec<_> = into.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        assert_eq!(found, ["a=1", "b.c.d=[1, 2]", "b.c.e=x"]);
+        let row = vec!["[1, 2]".to_owned(), "say \"x\"".to_owned(), "*y".to_owned()];
+        assert_eq!(csv(&[row]), "\"[1, 2]\",\"say \"\"x\"\"\",y\n");
+    }
+}
