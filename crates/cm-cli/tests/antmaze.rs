@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use cm_replay::{Dataset, ReadOptions};
 
-/// Ten episodes, the last one cut short, in two parts.
+/// Fourteen episodes, the last one cut short, in two parts.
 const ROWS: &str = "9500";
 
 fn generate(output: &Path, further: &[&str]) -> Command {
@@ -48,7 +48,7 @@ fn data_is_the_same_for_a_seed_however_it_came_about() {
     let folder = tempfile::tempdir().unwrap();
     let one = folder.path().join("one/data.cmdata");
     let (ok, text) = run(&mut generate(&one, &["--threads", "1", "--d4rl-hdf5"]));
-    assert!(ok && text.contains("10 episodes of 491 to 1001 rows"), "{text}");
+    assert!(ok && text.contains("14 episodes of 387 to 701 rows"), "{text}");
     check_contents(&one);
 
     // Killed after its first part, and started again on another number of threads.
@@ -77,16 +77,23 @@ fn data_is_the_same_for_a_seed_however_it_came_about() {
     // What is there is neither made again nor overwritten.
     let (ok, text) = run(&mut generate(&two, &[]));
     assert!(ok && text.contains("is there already"), "{text}");
-    for further in [["--seed", "1"], ["--cells", "round"], ["--noise", "0.1"]] {
+    for further in [
+        ["--seed", "1"],
+        ["--cells", "round"],
+        ["--noise", "0.1"],
+        ["--recipe", "clean"],
+        ["--recipe", "d4rl-code"],
+    ] {
         let (ok, text) = run(&mut generate(&two, &further));
-        let named = format!("generated with other settings (`{}`)", further[0].trim_matches('-'));
-        assert!(!ok && text.contains(&named), "{text}");
+        // Another recipe may have another expert, which is named too.
+        let named = format!("`{}`", further[0].trim_matches('-'));
+        let refused = text.contains("generated with other settings") && text.contains(&named);
+        assert!(!ok && refused, "{text}");
     }
     assert_eq!(bytes(&one), bytes(&two));
 }
 
-/// Both files hold the same, rewards mark one goal of the evaluation, and the description says how
-/// it was made.
+/// Both files hold the same, rewards mark one goal, and the description says how it was made.
 fn check_contents(output: &Path) {
     let data = Dataset::load(output).unwrap();
     let extras = ["rewards", "infos/goal", "infos/qpos", "infos/qvel"].map(str::to_owned).to_vec();
@@ -97,14 +104,14 @@ fn check_contents(output: &Path) {
     let (places, rewards) = (data.observations(), &data.extras()["rewards"]);
     let rewarded: Vec<usize> =
         (0..data.steps()).filter(|&row| rewards.row(row)[0] == 1.0).collect();
-    assert!(rewarded.len() > 200, "{}", rewarded.len());
+    assert!(rewarded.len() > 20, "{}", rewarded.len());
     // All within a circle of radius 0.5, somewhere in the region of the goals.
     let next = |row: usize| [places.row(row + 1)[0], places.row(row + 1)[1]];
     for axis in 0..2 {
         let numbers = rewarded.iter().map(|&row| next(row)[axis]);
         let (low, high) =
             numbers.fold((f32::MAX, f32::MIN), |(low, high), x| (low.min(x), high.max(x)));
-        assert!(high - low <= 1.0 && low > [-0.5, 7.5][axis] && high < [2.0, 10.0][axis]);
+        assert!(high - low <= 1.0 && low > [-0.5, 7.5][axis] && high < [3.5, 11.5][axis]);
     }
     for end in data.ends() {
         assert_eq!(rewards.row(end - 1)[0], 0.0);
@@ -112,10 +119,14 @@ fn check_contents(output: &Path) {
     let described = std::fs::read_to_string(output.with_extension("toml")).unwrap();
     for part in [
         "task = \"antmaze-umaze-v2\"",
+        "recipe = \"d4rl\"",
         "cells = \"floor\"",
         "noise = 0.2",
         "mujoco = ",
         "success_rate = ",
+        "rows_on_back = ",
+        "speed_upright = ",
+        "outside_targets = [",
     ] {
         assert!(described.contains(part), "{described}");
     }
@@ -131,6 +142,7 @@ fn mistakes_are_named() {
         assert!(!ok && text.contains(part), "{further:?}: {text}");
     };
     say(&["--cells", "ceiling"], "floor, round");
+    say(&["--recipe", "dirty"], "d4rl, d4rl-code, clean");
     say(&["--out"], "--out");
     let (ok, text) =
         run(Command::new(env!("CARGO_BIN_EXE_cm")).args(["data", "generate", "antmaze-tiny"]));
@@ -153,8 +165,8 @@ fn mistakes_are_named() {
 
 /// A dozen episodes in each maze, where `cm expert evaluate` runs fifty.
 #[test]
-fn the_shipped_expert_finds_its_way() {
-    if !has_mujoco("the_shipped_expert_finds_its_way") {
+fn the_clean_expert_finds_its_way() {
+    if !has_mujoco("the_clean_expert_finds_its_way") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -167,7 +179,8 @@ fn the_shipped_expert_finds_its_way() {
         ("large-play", "floor", 75),
     ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cm"));
-        command.args(["expert", "evaluate", task, "--cells", cells, "--episodes", "12", "--out"]);
+        command.args(["expert", "evaluate", task, "--recipe", "clean", "--cells", cells]);
+        command.args(["--episodes", "12", "--out"]);
         let (ok, text) = run(command.arg(folder.path()));
         assert!(ok, "{text}");
         let percent = text.lines().find_map(|line| {
@@ -180,31 +193,108 @@ fn the_shipped_expert_finds_its_way() {
     }
 }
 
+/// `cm reproduce antmaze` on umaze with a tiny budget, data and results in `scratch`.
+fn reproduce(scratch: &Path, further: &[&str]) -> (bool, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cm"));
+    command.args(["reproduce", "antmaze", "--tasks", "umaze", "--episodes", "1"]).args(further);
+    command.arg("--data-folder").arg(scratch.join("data"));
+    run(command.arg("--out").arg(scratch.join("out")))
+}
+
+/// One episode of umaze's data by `recipe` at the place where the experiment looks for D4RL's.
+fn generate_episode(scratch: &Path, recipe: &str) -> PathBuf {
+    let file = scratch.join("data/antmaze-umaze-v2-generated.cmdata");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cm"));
+    command.args(["data", "generate", "antmaze-umaze", "--transitions", "701"]);
+    let (ok, text) = run(command.args(["--recipe", recipe, "--out"]).arg(&file));
+    assert!(ok, "{text}");
+    file
+}
+
 #[test]
 fn the_experiment_is_reproduced_in_the_small_on_data_that_is_there() {
     if !has_mujoco("the_experiment_is_reproduced_in_the_small_on_data_that_is_there") {
         return;
     }
     let scratch = tempfile::tempdir().unwrap();
-    let reproduce = |further: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_cm"));
-        command.args(["reproduce", "antmaze", "--small", "--tasks", "umaze", "--methods", "gcbc"]);
-        command.args(["--steps", "2", "--episodes", "1"]).args(further);
-        command.arg("--data-folder").arg(scratch.path().join("data"));
-        run(command.arg("--out").arg(scratch.path().join("out")))
-    };
+    let small = ["--small", "--methods", "gcbc", "--steps", "2"];
+    let reproduce = |further: &[&str]| reproduce(scratch.path(), &[&small, further].concat());
     let (ok, text) = reproduce(&["--list-data"]);
     let state = |text: &str| text.split_whitespace().nth(1).map(str::to_owned);
     assert!(ok && state(&text).as_deref() == Some("missing"), "{text}");
-    let file = scratch.path().join("data/antmaze-umaze-v2-generated.cmdata");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cm"));
-    command.args(["data", "generate", "antmaze-umaze", "--transitions", "1001", "--out"]);
-    let (ok, text) = run(command.arg(&file));
-    assert!(ok, "{text}");
+    generate_episode(scratch.path(), "d4rl");
     let (ok, text) = reproduce(&["--list-data"]);
     assert!(ok && state(&text).as_deref() == Some("there"), "{text}");
     let (ok, text) = reproduce(&[]);
     assert!(ok && text.contains("GCBC") && !text.contains("getting"), "{text}");
+    assert!(text.contains("trained on data that is regenerated, equivalent to D4RL's"), "{text}");
     let page = std::fs::read_to_string(scratch.path().join("out/index.html")).unwrap();
-    assert!(page.contains("data generated here") && page.contains("(65.4)"));
+    for part in
+        ["regenerated, equivalent", "(65.4)", "href=\"#data\"", "id=\"data\"", "recipe d4rl"]
+    {
+        assert!(page.contains(part), "{part}");
+    }
+}
+
+/// Four seeds' worth of a table in the small: stopped and gone on with, best and last, as CSV.
+#[test]
+fn a_table_goes_on_where_it_was_and_shows_best_and_last_with_errors() {
+    if !has_mujoco("a_table_goes_on_where_it_was_and_shows_best_and_last_with_errors") {
+        return;
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    generate_episode(scratch.path(), "d4rl");
+    // The preset's own networks, but narrow ones for a test.
+    let budget = ["--preset", "half", "--hidden", "16,16", "--batch", "8", "--evaluate-every", "2"];
+    let cell = |folder: &str, steps: &str| {
+        let base = scratch.path().join(folder);
+        let data = scratch.path().join("data");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cm"));
+        command.args(["reproduce", "antmaze", "--tasks", "umaze", "--episodes", "1"]).args(budget);
+        command.args(["--methods", "cmd1,gcbc", "--seeds", "2", "--steps", steps]);
+        let (ok, text) = run(command.arg("--data-folder").arg(data).arg("--out").arg(&base));
+        assert!(ok, "{text}");
+        let read = |name: &str| std::fs::read_to_string(base.join(name)).unwrap();
+        (text, read("table.csv"), read("evaluations.csv"), read("runs.csv"))
+    };
+    cell("pieces", "2");
+    let pieces = cell("pieces", "4");
+    let whole = cell("whole", "4");
+    assert_eq!((&pieces.1, &pieces.2, &pieces.3), (&whole.1, &whole.2, &whole.3));
+    let (text, table, evaluations, runs) = whole;
+    assert!(text.contains("Best over training") && text.contains("At the end of training"));
+    assert!(text.contains(" ± "), "{text}");
+    let lines: Vec<_> = table.lines().collect();
+    assert_eq!(
+        lines[0],
+        "task,method,seeds,steps,best,best_error,last,last_error,paper,paper_error"
+    );
+    assert!(
+        lines[1].starts_with("antmaze-umaze-v2,cmd1,2,4,") && lines[1].ends_with(",90.30,4.20")
+    );
+    // Two methods, two seeds, evaluated at the start, after two steps and after four.
+    assert_eq!(evaluations.lines().count(), 1 + 2 * 2 * 3, "{evaluations}");
+    let header = runs.lines().next().unwrap();
+    for key in ["batch", "steps", "task.ant-maze.file", "method.cmd1.adam.learning_rate"] {
+        assert!(header.split(',').any(|column| column == key), "{key} in {header}");
+    }
+    assert_eq!(runs.lines().count(), 1 + 2 * 2);
+}
+
+#[test]
+fn data_of_another_recipe_is_refused_by_name() {
+    if !has_mujoco("data_of_another_recipe_is_refused_by_name") {
+        return;
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    let file = generate_episode(scratch.path(), "clean");
+    let small = ["--small", "--methods", "gcbc", "--steps", "2"];
+    let (ok, text) = reproduce(scratch.path(), &small);
+    let name = file.file_name().unwrap().to_str().unwrap();
+    let refused = "holds data of recipe `clean`, expected `d4rl`";
+    assert!(!ok && text.contains(name) && text.contains(refused), "{text}");
+    std::fs::remove_file(file.with_extension("toml")).unwrap();
+    let (ok, text) = reproduce(scratch.path(), &small);
+    assert!(!ok && text.contains(name) && text.contains("nothing says how it was made"), "{text}");
+    assert!(!scratch.path().join("out").exists());
 }

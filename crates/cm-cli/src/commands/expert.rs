@@ -23,7 +23,10 @@ enum Command {
     Evaluate(EvaluateArguments),
     /// Train an expert from scratch by proximal policy optimisation, resuming an earlier training.
     #[command(after_help = "Examples:\n  cm expert train --out runs/floor\n  \
-            cm expert train --out runs/large --maze large --from runs/floor/expert.safetensors")]
+            cm expert train --recipe clean --out runs/large --maze large --from \
+            runs/floor/expert.safetensors\n  \
+            cm expert train --out runs/squashed --from runs/floor/expert.safetensors --deviations \
+            0.2,0.45 --gain 4 --steps 0")]
     Train(TrainArguments),
 }
 
@@ -83,8 +86,8 @@ struct TrainArguments {
     /// Keep the expert as it is after every so many steps too, as expert-STEPS.safetensors.
     #[arg(long, value_name = "STEPS")]
     keep_every: Option<u64>,
-    /// What the expert is for; the rules below come with it unless they are given: d4rl (paid for
-    /// progress alone, falls do not end an episode, squashed actions) or clean.
+    /// What the expert is for; rewards and ends of episodes come with it unless they are given
+    /// below: d4rl (paid for progress alone, falls do not end an episode) or clean.
     #[arg(long, default_value = "d4rl")]
     recipe: ExpertRecipe,
     /// Paid for every step, in units per second.
@@ -99,7 +102,8 @@ struct TrainArguments {
     /// Steps after which an episode is over.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     longest: Option<u32>,
-    /// Bounds of the standard deviations of squashed actions, before squashing.
+    /// Squash actions by tanh; these are the bounds of their standard deviations before that, which
+    /// the state decides on.
     #[arg(long, value_parser = deviations, value_name = "LOW,HIGH")]
     deviations: Option<Actions>,
     /// What the means of a clipped expert are multiplied by where a squashed one starts from it.

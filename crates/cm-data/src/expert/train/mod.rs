@@ -78,8 +78,8 @@ impl TrainSettings {
         }
     }
 
-    /// The expert of D4RL's recipe: paid for progress alone, and a fall does not end an episode.
-    /// Its actions are those of a normal distribution, squashed.
+    /// For the expert of D4RL's recipe: paid for progress alone, and a fall does not end an episode.
+    /// How it was made in steps is in `expert/ant_d4rl.md`.
     ///
     /// ```
     /// let settings = cm_data::expert::TrainSettings::d4rl("runs/floor");
@@ -88,8 +88,6 @@ impl TrainSettings {
     pub fn d4rl(folder: impl Into<PathBuf>) -> Self {
         Self {
             rules: Rules { standing: 0.0, effort: 0.0, falls_end: false, longest: 200 },
-            actions: Actions::Squashed { low: 0.2, high: 0.45 },
-            gain: 3.0,
             ..Self::clean(folder)
         }
     }
@@ -213,6 +211,10 @@ impl Training {
                 self.save()?;
             }
             self.keep(per_iteration)?;
+        }
+        // Nothing to train, such as a clipped policy that is only to be squashed.
+        if !self.expert_path().exists() {
+            self.save()?;
         }
         Ok(())
     }
