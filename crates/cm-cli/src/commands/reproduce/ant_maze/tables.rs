@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use cm_envs::ant_maze::Task;
-use cm_train::{Job, Method, RunFolder, TaskSettings, read_evaluations};
+use cm_train::{AntMazeTask, Job, Method, RunFolder, read_evaluations};
 
 use super::super::output::csv;
 use super::super::results::{Results, Spread};
@@ -140,10 +140,8 @@ fn runs(jobs: &[Job]) -> anyhow::Result<Vec<Vec<String>>> {
 }
 
 fn of_run(job: &Job) -> [String; 3] {
-    let task = match &job.settings.task {
-        TaskSettings::AntMaze { task, .. } => task.clone(),
-        _ => String::new(),
-    };
+    let task = job.settings.task.get::<AntMazeTask>().map(|of_job| of_job.task.clone());
+    let task = task.unwrap_or_default();
     [task, job.settings.method.method().to_string(), job.settings.seed.to_string()]
 }
 
