@@ -156,34 +156,27 @@ struct Slice {
     }
 };
 
-// Four neighbours from the partial sums of every block of the cluster, added in their order. All are
-// asked for before the first is used.
+// Four neighbours from the partial sums of every block of the cluster (a power of two), added in
+// their order.
 static __device__ __forceinline__ float4 gathered(const float* tile, unsigned blocks) {
     if (blocks == 1) return *(const float4*)tile;
     unsigned local = (unsigned)__cvta_generic_to_shared(tile);
-    float4 x[8];
-#pragma unroll
-    for (unsigned block = 0; block < 8; block++) {
-        if (block < blocks) x[block] = from_cluster(local, block);
+    float4 sum = from_cluster(local, 0), x = from_cluster(local, 1);
+#pragma unroll 1
+    for (unsigned block = 2; block < blocks; block += 2) {
+        float4 y = from_cluster(local, block), z = from_cluster(local, block + 1);
+        sum.x += x.x, sum.y += x.y, sum.z += x.z, sum.w += x.w;
+        sum.x += y.x, sum.y += y.y, sum.z += y.z, sum.w += y.w;
+        x = z;
     }
-    float4 sum = x[0];
-#pragma unroll
-    for (unsigned block = 1; block < 8; block++) {
-        if (block >= blocks) continue;
-        sum.x += x[block].x, sum.y += x[block].y, sum.z += x[block].z, sum.w += x[block].w;
-    }
+    sum.x += x.x, sum.y += x.y, sum.z += x.z, sum.w += x.w;
     return sum;
 }
 
-// Four numbers, of which the first `count` exist.
-static __device__ __forceinline__ float4 four(
-    const float* from, int count, bool wide, float otherwise) {
+// Four numbers, of which the first `count` exist. What is rare stays out of the way of what is not:
+// a kernel this short waits for its instructions as much as for its numbers.
+static __device__ __noinline__ float4 some(const float* from, int count, float otherwise) {
     float4 x = make_float4(otherwise, otherwise, otherwise, otherwise);
-    if (!from) return x;
-    if (wide) {
-        if (count == 4) x = *(const float4*)from;
-        return x;
-    }
     if (count > 0) x.x = from[0];
     if (count > 1) x.y = from[1];
     if (count > 2) x.z = from[2];
@@ -191,15 +184,23 @@ static __device__ __forceinline__ float4 four(
     return x;
 }
 
-static __device__ __forceinline__ void put_four(float* to, float4 x, int count, bool wide) {
-    if (wide) {
-        if (count == 4) *(float4*)to = x;
-        return;
-    }
+static __device__ __noinline__ void put_some(float* to, float4 x, int count) {
     if (count > 0) to[0] = x.x;
     if (count > 1) to[1] = x.y;
     if (count > 2) to[2] = x.z;
     if (count > 3) to[3] = x.w;
+}
+
+static __device__ __forceinline__ float4 four(
+    const float* from, int count, bool wide, float otherwise) {
+    if (!wide) return some(from, count, otherwise);
+    if (count == 4) return *(const float4*)from;
+    return make_float4(otherwise, otherwise, otherwise, otherwise);
+}
+
+static __device__ __forceinline__ void put_four(float* to, float4 x, int count, bool wide) {
+    if (!wide) put_some(to, x, count);
+    else if (count == 4) *(float4*)to = x;
 }
 
 template <int F>
@@ -210,61 +211,101 @@ static __device__ __forceinline__ void activate(float4 z, float4& y, float4& slo
     y.w = value_of(F, z.w, 0.0f, 0.0f), slope.w = gradient_of(F, z.w, 1.0f, 0.0f, 0.0f);
 }
 
-// Writes (f(z + bias) + addend) factor and f'(z + bias) of this block's rows of a tile, whose
-// partial sums z are in the shared memory of the cluster's blocks.
-template <typename Shape, bool ACTIVATED>
-static __device__ __forceinline__ void finish(
-    const float* tile, Mat c, int row, int column, int m, int n, bool wide,
-    const Epilogue& e) {
-    constexpr int LINE = Shape::SIDE + 4, ACROSS = Shape::SIDE / 4, BATCH = Shape::SIDE == 64 ? 2 : 4;
-    unsigned blocks = cluster_size(), block = cluster_rank();
-    int rows = Shape::SIDE / blocks, quads = rows * ACROSS;
-    const float *bias = maybe(e.bias), *factor = maybe(e.factor), *addend = maybe(e.addend);
+static __device__ __noinline__ void activate_rarely(int f, float4 z, float4& y, float4& slope) {
+    if (f == GELU) activate<GELU>(z, y, slope);
+    if (f == TANH) activate<TANH>(z, y, slope);
+}
+
+// This block's rows of a tile, whose partial sums are in the shared memory of the cluster's blocks.
+// A thread has four columns and every STEP-th row.
+template <typename Shape>
+struct Rows {
+    static constexpr int LINE = Shape::SIDE + 4, ACROSS = Shape::SIDE / 4;
+    static constexpr int STEP = Shape::COUNT / ACROSS;
+    int first, end, j, count;
+    size_t place;
+
+    // For C [m, n], of which the tile begins at `row` and `column`.
+    __device__ __forceinline__ Rows(int row, int column, int m, int n) {
+        int blocks = cluster_size(), rows = Shape::SIDE / blocks, start = cluster_rank() * rows;
+        first = start + threadIdx.x / ACROSS;
+        end = min(start + rows, m - row);
+        j = threadIdx.x % ACROSS * 4;
+        count = max(0, min(4, n - column - j));
+        place = (size_t)row * n + column + j;
+    }
+};
+
+static __device__ __forceinline__ void tile_is_written(unsigned blocks) {
+    if (blocks == 1) __syncthreads();
+    else cluster_barrier();
+}
+
+// Writes f(z + bias) + addend, and f'(z + bias).
+template <typename Shape>
+static __device__ __forceinline__ void finish_layer(
+    const float* tile, Mat c, int row, int column, int m, int n, bool wide, const Epilogue& e) {
+    typedef Rows<Shape> Own;
+    Own own(row, column, m, n);
+    unsigned blocks = cluster_size();
+    const float *bias = maybe(e.bias), *addend = maybe(e.addend);
     float *out = at(c), *slope = maybe(e.slope);
-    for (int first = 0; first < quads; first += BATCH * Shape::COUNT) {
+    float4 b = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    if (bias) b = four(bias + column + own.j, own.count, wide, 0.0f);
+    tile_is_written(blocks);
+#pragma unroll 1
+    for (int i = own.first; i < own.end; i += Own::STEP) {
+        float4 z = gathered(tile + i * Own::LINE + own.j, blocks);
+        z.x += b.x, z.y += b.y, z.z += b.z, z.w += b.w;
+        size_t place = own.place + (size_t)i * n;
+        float4 y = z, d = make_float4(1.0f, 1.0f, 1.0f, 1.0f);
+        if (e.activation == SILU) activate<SILU>(z, y, d);
+        else if (e.activation == RELU) activate<RELU>(z, y, d);
+        else if (e.activation != IDENTITY) activate_rarely(e.activation, z, y, d);
+        if (slope) put_four(slope + place, d, own.count, wide);
+        if (addend) {
+            float4 plus = four(addend + place, own.count, wide, 0.0f);
+            y.x += plus.x, y.y += plus.y, y.z += plus.z, y.w += plus.w;
+        }
+        put_four(out + place, y, own.count, wide);
+    }
+}
+
+// Writes (z + addend) factor.
+template <typename Shape>
+static __device__ __forceinline__ void finish_gradient(
+    const float* tile, Mat c, int row, int column, int m, int n, bool wide, const Epilogue& e) {
+    typedef Rows<Shape> Own;
+    constexpr int BATCH = 4;
+    Own own(row, column, m, n);
+    unsigned blocks = cluster_size();
+    const float *factor = maybe(e.factor), *addend = maybe(e.addend);
+    float* out = at(c);
+    bool waited = false;
+#pragma unroll 1
+    for (int first = own.first; first < own.end || !waited; first += BATCH * Own::STEP) {
         // All loads of a batch before its stores, which the compiler could not move them over.
-        float4 z[BATCH], times[BATCH], plus[BATCH];
-        int i[BATCH], j[BATCH], count[BATCH];
+        float4 times[BATCH], plus[BATCH];
 #pragma unroll
         for (int b = 0; b < BATCH; b++) {
-            int index = first + b * Shape::COUNT + threadIdx.x;
-            i[b] = block * rows + index / ACROSS, j[b] = index % ACROSS * 4;
-            bool exists = index < quads && row + i[b] < m;
-            count[b] = exists ? max(0, min(4, n - column - j[b])) : 0;
-            size_t place = (size_t)(row + i[b]) * n + column + j[b];
-            if (ACTIVATED) z[b] = four(bias ? bias + column + j[b] : nullptr, count[b], wide, 0.0f);
-            else times[b] = four(factor ? factor + place : nullptr, count[b], wide, 1.0f);
-            plus[b] = four(addend ? addend + place : nullptr, count[b], wide, 0.0f);
+            times[b] = make_float4(1.0f, 1.0f, 1.0f, 1.0f);
+            plus[b] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+            int i = first + b * Own::STEP;
+            size_t place = own.place + (size_t)i * n;
+            if (i >= own.end) continue;
+            if (factor) times[b] = four(factor + place, own.count, wide, 1.0f);
+            if (addend) plus[b] = four(addend + place, own.count, wide, 0.0f);
         }
-        if (first == 0) {
-            if (blocks == 1) __syncthreads();
-            else cluster_barrier();
-        }
+        if (!waited) tile_is_written(blocks);
+        waited = true;
 #pragma unroll
         for (int b = 0; b < BATCH; b++) {
-            if (count[b] == 0) continue;
-            float4 sum = gathered(tile + i[b] * LINE + j[b], blocks);
-            if (!ACTIVATED) z[b] = sum;
-            else z[b].x += sum.x, z[b].y += sum.y, z[b].z += sum.z, z[b].w += sum.w;
-        }
-#pragma unroll
-        for (int b = 0; b < BATCH; b++) {
-            size_t place = (size_t)(row + i[b]) * n + column + j[b];
-            float4 y = z[b], d = make_float4(1.0f, 1.0f, 1.0f, 1.0f);
-            if (ACTIVATED) {
-                switch (e.activation) {
-                    case RELU: activate<RELU>(z[b], y, d); break;
-                    case SILU: activate<SILU>(z[b], y, d); break;
-                    case GELU: activate<GELU>(z[b], y, d); break;
-                    case TANH: activate<TANH>(z[b], y, d); break;
-                }
-                if (slope) put_four(slope + place, d, count[b], wide);
-            }
-            y.x += plus[b].x, y.y += plus[b].y, y.z += plus[b].z, y.w += plus[b].w;
-            if (!ACTIVATED) {
-                y.x *= times[b].x, y.y *= times[b].y, y.z *= times[b].z, y.w *= times[b].w;
-            }
-            put_four(out + place, y, count[b], wide);
+            int i = first + b * Own::STEP;
+            if (i >= own.end) continue;
+            float4 z = gathered(tile + i * Own::LINE + own.j, blocks);
+            z.x = (z.x + plus[b].x) * times[b].x, z.y = (z.y + plus[b].y) * times[b].y;
+            z.z = (z.z + plus[b].z) * times[b].z, z.w = (z.w + plus[b].w) * times[b].w;
+            put_four(out + own.place + (size_t)i * n, z, own.count, wide);
         }
     }
 }
@@ -289,11 +330,12 @@ static __device__ __forceinline__ void finish_sums(
     if (cluster_rank() != 0 || 4 * threadIdx.x >= Shape::SIDE) return;
     int j = 4 * threadIdx.x;
     float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+#pragma unroll 1
     for (int chunk = 0; chunk < CHUNKS; chunk++) {
         float4 x = gathered(shared + chunk * Shape::SIDE + j, blocks);
         sum.x += x.x, sum.y += x.y, sum.z += x.z, sum.w += x.w;
     }
-    put_four(at(sums) + column + j, sum, min(4, n - column - j), false);
+    put_some(at(sums) + column + j, sum, min(4, n - column - j));
 }
 
 // A tile SIDE x SIDE of C, by SIDE / 64 warpgroups that take SLICES of K at a time, of which two lots
@@ -317,9 +359,8 @@ static __device__ __forceinline__ void product(
     char* shared = memory + ((1024 - ((unsigned)__cvta_generic_to_shared(memory) & 1023)) & 1023);
     unsigned base = (unsigned)__cvta_generic_to_shared(shared);
     const float *left = at(a), *right = at(b);
-    unsigned blocks = cluster_size(), tile = blockIdx.x / blocks;
-    int across = (n + Shape::SIDE - 1) / Shape::SIDE;
-    int row = (int)(tile / across) * Shape::SIDE, column = (int)(tile % across) * Shape::SIDE;
+    unsigned blocks = cluster_size();
+    int row = (int)blockIdx.y * SIDE, column = (int)cluster_number() * SIDE;
     int group = threadIdx.x >> 7;
     float held_a[SLICES * A::FLOATS], held_b[SLICES * B::FLOATS];
     auto load = [&](int from, int end) {
@@ -333,9 +374,9 @@ static __device__ __forceinline__ void product(
     bool summed = !B_DEEP && epilogue.sums.p && row == 0;
     float own[B_DEEP ? 1 : B::UNITS * QUAD] = {0.0f};
     Sums<SIDE> sums;
-    // Parts begin at multiples of 64.
-    int units = (k + 63) / 64, part = (int)cluster_rank(), parts = (int)blocks;
-    int begin = units * part / parts * 64, end = min(k, units * (part + 1) / parts * 64);
+    // Parts begin at multiples of 64; their number is a power of two.
+    int units = (k + 63) >> 6, part = (int)cluster_rank(), shift = 31 - __clz(blocks);
+    int begin = (units * part >> shift) << 6, end = min(k, (units * (part + 1) >> shift) << 6);
     load(begin, end);
     for (int from = begin, turn = 0; from < end; from += SLICES * BK, turn++) {
         char* stage = shared + (turn & 1) * STAGE;
@@ -385,7 +426,9 @@ static __device__ __forceinline__ void product(
     if constexpr (!B_DEEP) {
         if (summed) put_sums<Shape, B>(beside, own);
     }
-    finish<Shape, ACTIVATED>(result, c, row, column, m, n, wide & 4, epilogue);
+    bool whole = wide & 4;
+    if (ACTIVATED) finish_layer<Shape>(result, c, row, column, m, n, whole, epilogue);
+    else finish_gradient<Shape>(result, c, row, column, m, n, whole, epilogue);
     if constexpr (!B_DEEP) {
         if (epilogue.sums.p && row == 0) finish_sums<Shape>(beside, epilogue.sums, column, n);
     }

@@ -2,13 +2,20 @@
 
 static __device__ __forceinline__ unsigned cluster_size() {
     unsigned x;
-    asm volatile("mov.u32 %0, %%cluster_nctaid.x;\n" : "=r"(x));
+    asm("mov.u32 %0, %%cluster_nctaid.x;\n" : "=r"(x));
+    return x;
+}
+
+// Which of the clusters along the grid's first axis.
+static __device__ __forceinline__ unsigned cluster_number() {
+    unsigned x;
+    asm("mov.u32 %0, %%clusterid.x;\n" : "=r"(x));
     return x;
 }
 
 static __device__ __forceinline__ unsigned cluster_rank() {
     unsigned x;
-    asm volatile("mov.u32 %0, %%cluster_ctaid.x;\n" : "=r"(x));
+    asm("mov.u32 %0, %%cluster_ctaid.x;\n" : "=r"(x));
     return x;
 }
 

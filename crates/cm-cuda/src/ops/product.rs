@@ -193,7 +193,8 @@ impl Product {
         let line = if backend.precision() == Precision::Tf32 { 128 } else { 64 };
         let lot = 2 * side * line * if is_large { 1 } else { 2 };
         let shared = 1024 + (2 * lot).max(4 * side * (side + 4 + 8)) as u32;
-        let blocks = [(tiles(shape, side) * parts) as u32, 1, backend.replicas() as u32];
+        let (down, across) = (shape[0].div_ceil(side), shape[1].div_ceil(side));
+        let blocks = [(across * parts) as u32, down as u32, backend.replicas() as u32];
         let (threads, cluster) = (2 * side as u32, parts as u32);
         let shape = LaunchShape { blocks, threads, shared, cluster };
         let is_wide = self.left.has_whole_quads() && self.right.has_whole_quads();
