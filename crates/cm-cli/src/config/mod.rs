@@ -189,7 +189,14 @@ fn parse<T: DeserializeOwned>(table: &Table) -> anyhow::Result<T> {
         let line = lines.next().unwrap_or_default();
         let header = lines.find(|line| line.starts_with('[')).filter(|_| !line.starts_with('['));
         let place = header.into_iter().chain([line]).collect::<Vec<_>>().join(" ");
-        anyhow!("{place}: {}", error.message())
+        let without_settings = ["newtype", "struct"]
+            .map(|kind| format!("invalid type: unit variant, expected {kind} variant"));
+        match error.message() {
+            message if without_settings.iter().any(|text| text == message) => {
+                anyhow!("{place}: expected a table of this choice's settings, found its name alone")
+            }
+            message => anyhow!("{place}: {message}"),
+        }
     })
 }
 
@@ -318,6 +325,9 @@ mod tests {
         assert!(set("steps=soon").contains("steps"));
         assert!(set("steps=0").contains("steps: expected at least 1"));
         assert!(set("twin").contains("KEY=VALUE"));
+        let old =
+            message(&["--env", "pointmaze", "--method", "cmd2", "--set", "method.cmd2.dual=adam"]);
+        assert!(old.contains("[method.cmd2] dual = \"adam\": expected a table"), "{old}");
         assert!(message(&[]).contains("--data"));
         assert!(message(&["--config", "nowhere.toml"]).contains("nowhere.toml"));
     }
