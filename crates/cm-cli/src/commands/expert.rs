@@ -26,7 +26,7 @@ enum Command {
             cm expert train --recipe clean --out runs/large --maze large --from \
             runs/floor/expert.safetensors\n  \
             cm expert train --out runs/squashed --from runs/floor/expert.safetensors --deviations \
-            0.2,0.45 --gain 4 --steps 0")]
+            0.2,0.25 --gain 9,1.7 --steps 0")]
     Train(TrainArguments),
 }
 
@@ -107,8 +107,8 @@ struct TrainArguments {
     #[arg(long, value_parser = deviations, value_name = "LOW,HIGH")]
     deviations: Option<Actions>,
     /// What the means of a clipped expert are multiplied by where a squashed one starts from it.
-    #[arg(long)]
-    gain: Option<f32>,
+    #[arg(long, value_parser = gain, value_name = "HIPS,ANKLES")]
+    gain: Option<Gain>,
     /// Weight of the policy's entropy.
     #[arg(long)]
     entropy: Option<f32>,
@@ -130,12 +130,25 @@ impl ExpertRecipe {
     }
 }
 
+/// Of hips, of ankles.
+#[derive(Clone, Copy)]
+struct Gain([f32; 2]);
+
+fn gain(text: &str) -> Result<Gain, String> {
+    let numbers = two_numbers(text).filter(|numbers| numbers.iter().all(|&x| x > 0.0));
+    numbers.map(Gain).ok_or_else(|| "expected two numbers above 0, such as 9,1.7".to_owned())
+}
+
 fn deviations(text: &str) -> Result<Actions, String> {
-    let bounds = text.split_once(',').and_then(|(low, high)| {
-        let (low, high) = (low.parse().ok()?, high.parse().ok()?);
-        (0.0 < low && low <= high && high <= 10.0).then_some(Actions::Squashed { low, high })
-    });
-    bounds.ok_or_else(|| "expected two numbers, such as 0.2,0.45, above 0 and rising".to_owned())
+    let bounds = two_numbers(text).filter(|&[low, high]| 0.0 < low && low <= high && high <= 10.0);
+    bounds
+        .map(|[low, high]| Actions::Squashed { low, high })
+        .ok_or_else(|| "expected two numbers, such as 0.2,0.45, above 0 and rising".to_owned())
+}
+
+fn two_numbers(text: &str) -> Option<[f32; 2]> {
+    let (first, second) = text.split_once(',')?;
+    Some([first.trim().parse().ok()?, second.trim().parse().ok()?])
 }
 
 fn maze(text: &str) -> Result<Maze, String> {
@@ -195,7 +208,7 @@ fn train(arguments: &TrainArguments) -> anyhow::Result<()> {
         threads,
         rules,
         actions: arguments.deviations.unwrap_or(preset.actions),
-        gain: arguments.gain.unwrap_or(preset.gain),
+        gain: arguments.gain.map_or(preset.gain, |Gain(gain)| gain),
         entropy: arguments.entropy.unwrap_or(preset.entropy),
         keep_every: arguments.keep_every,
         ..preset

@@ -22,8 +22,9 @@ const ORDER: u32 = 0x224;
 pub(super) struct Settings {
     /// How actions are drawn.
     pub(super) actions: Actions,
-    /// What the means of a clipped policy are multiplied by where a squashed one goes on from it.
-    pub(super) gain: f32,
+    /// What the means of a clipped policy are multiplied by where a squashed one goes on from it:
+    /// hips, ankles.
+    pub(super) gain: [f32; 2],
     /// Width of the two hidden layers.
     pub(super) hidden: usize,
     pub(super) learning_rate: f32,
@@ -44,7 +45,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             actions: Actions::Clipped,
-            gain: 1.0,
+            gain: [1.0; 2],
             hidden: 128,
             learning_rate: 5e-4,
             discount: 0.97,
@@ -320,14 +321,16 @@ impl Network {
     }
 }
 
-/// A clipped policy as a squashed one: means times `gain`, deviations in the middle of the bounds.
-fn squashed(clipped: &Snapshot, gain: f32, low: f32, high: f32) -> Snapshot {
+/// A clipped policy as a squashed one: means times the gain of their joint, deviations in the middle
+/// of the bounds.
+fn squashed(clipped: &Snapshot, gain: [f32; 2], low: f32, high: f32) -> Snapshot {
     let kept = clipped.clone().into_iter().filter(|(name, _)| name != "log_deviation");
     let mut entries: Vec<_> = kept.collect();
     for (_, matrix) in entries.iter_mut().filter(|(name, _)| name.starts_with("policy/linear_2/")) {
         let [rows, columns] = matrix.shape;
         let wide = |row: &[f32]| {
-            let means = row.iter().map(|weight| gain * weight);
+            // Motors of hips and ankles take turns.
+            let means = row.iter().zip(gain.iter().cycle()).map(|(weight, gain)| gain * weight);
             means.chain([0.0; ACTION]).collect::<Vec<_>>()
         };
         matrix.values = matrix.values.chunks_exact(columns.max(1)).flat_map(wide).collect();

@@ -45,9 +45,9 @@ pub struct TrainSettings {
     pub rules: Rules,
     /// How actions are drawn.
     pub actions: Actions,
-    /// What the means of a clipped policy are multiplied by where a squashed one starts from it:
-    /// above 1 its actions become more vigorous.
-    pub gain: f32,
+    /// What the means of a clipped policy are multiplied by where a squashed one starts from it, for
+    /// hips and for ankles: above 1 its actions become more vigorous.
+    pub gain: [f32; 2],
     /// Weight of the policy's entropy.
     pub entropy: f32,
     /// Keep the expert as it is after every so many steps too.
@@ -72,7 +72,7 @@ impl TrainSettings {
             threads: 0,
             rules: Rules { standing: 0.3, effort: 0.05, falls_end: true, longest: 500 },
             actions: Actions::Clipped,
-            gain: 1.0,
+            gain: [1.0; 2],
             entropy: 1e-3,
             keep_every: None,
         }
@@ -111,7 +111,8 @@ pub fn train(settings: &TrainSettings, progress: Progress<'_>) -> Result<PathBuf
     for (setting, number) in [
         ("standing", rules.standing),
         ("effort", rules.effort),
-        ("gain", f64::from(*gain)),
+        ("gain", f64::from(gain[0])),
+        ("gain", f64::from(gain[1])),
         ("entropy", f64::from(*entropy)),
     ] {
         if !number.is_finite() {
@@ -306,7 +307,7 @@ fn plan(settings: &TrainSettings) -> String {
     let place = maze.map_or("an open floor".to_owned(), |maze| maze.to_string());
     let from = from.as_ref().map_or("nothing".into(), |file| file.path().display().to_string());
     format!(
-        "{ants} ants on {place}, seed {seed}, from {from} with gain {gain}; {rules}; {actions}; \
+        "{ants} ants on {place}, seed {seed}, from {from} with gain {gain:?}; {rules}; {actions}; \
          entropy {entropy}"
     )
 }

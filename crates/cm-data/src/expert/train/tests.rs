@@ -47,6 +47,45 @@ fn the_learner_solves_a_world_of_one_step() {
     assert!(after > -0.05, "{before} {after}");
 }
 
+/// A squashed policy that starts from a clipped one does what that does, times the gain.
+#[test]
+fn a_clipped_policy_can_be_squashed() {
+    let input = [0.3; STATE];
+    let clipped = Learner::new(Settings::default(), 3).unwrap();
+    let actions = Actions::Squashed { low: 0.2, high: 0.4 };
+    let settings = Settings { actions, gain: [50.0, 20.0], ..Settings::default() };
+    let mut squashed = Learner::new(settings, 4).unwrap();
+    squashed.restore_expert(&clipped.expert().unwrap()).unwrap();
+    let (before, after) = (clipped.act(&input).unwrap(), squashed.act(&input).unwrap());
+    for index in 0..ACTION {
+        let gain = [50.0, 20.0][index % 2];
+        assert!((after.means[index] - gain * before.means[index]).abs() < 1e-5);
+        assert!((after.deviations[index] - 0.3).abs() < 1e-6);
+    }
+    assert_eq!(before.values, after.values);
+    // The file acts as the learner does.
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("expert.safetensors");
+    squashed.expert().unwrap().save_safetensors(&path).unwrap();
+    let expert = crate::expert::Expert::open(&ExpertFile::File(path)).unwrap();
+    let mut action = [0.0; ACTION];
+    expert.act(&input, &mut action);
+    assert!(action.iter().zip(&after.means).all(|(a, mean)| (a - mean.tanh()).abs() < 1e-5));
+    // Drawn actions have the mean and the deviation, before squashing.
+    let mut random = Philox::new(5).stream(0, 0);
+    let (mut sum, mut square) = (0.0, 0.0);
+    for _ in 0..4_000 {
+        expert.sample(&input, &mut random, &mut action);
+        let gap = f64::from(action[2].atanh() - after.means[2]);
+        (sum, square) = (sum + gap / 4_000.0, square + gap * gap / 4_000.0);
+    }
+    assert!(sum.abs() < 0.02 && (square.sqrt() - 0.3).abs() < 0.01, "{sum} {square}");
+    // The way back is closed.
+    let mut back = Learner::new(Settings::default(), 3).unwrap();
+    let message = back.restore_expert(&squashed.expert().unwrap()).unwrap_err();
+    assert!(message.contains("deviation_bounds"), "{message}");
+}
+
 fn settings(folder: &Path) -> TrainSettings {
     TrainSettings {
         maze: Some(Maze::Umaze),
