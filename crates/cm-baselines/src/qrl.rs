@@ -13,7 +13,7 @@
 
 use cm_learner::{
     Dimensions, Dual, DualOptimiser, FeatureSettings, Features, Group, Learner, Metrics,
-    Transitions, Update,
+    StateDistance, Transitions, Update,
 };
 use cm_nn::check::{Within, finite, not_negative, positive, require};
 use cm_nn::{
@@ -349,6 +349,21 @@ impl<B: Backend> Qrl<B> {
     }
 }
 
+/// The metric of the method itself.
+impl<B: Backend> StateDistance<B> for Qrl<B> {
+    fn points(&self, state: &Var<B>) -> Result<Var<B>> {
+        self.place(state)
+    }
+
+    fn rows(&self, from: &Var<B>, to: &Var<B>) -> Result<Var<B>> {
+        self.quasimetric.rows(from, to)
+    }
+
+    fn pairs(&self, from: &Var<B>, to: &Var<B>) -> Result<Var<B>> {
+        self.quasimetric.pairs(from, to)
+    }
+}
+
 impl<B: Backend> Learner<B> for Qrl<B> {
     fn losses(&self, batch: &Transitions<B>, update: &mut Update<B>) -> Result<()> {
         let mut critic = vec![&self.critic_group];
@@ -374,6 +389,10 @@ impl<B: Backend> Learner<B> for Qrl<B> {
         _: &Var<B>,
     ) -> Result<Option<Var<B>>> {
         Ok(Some(self.quasimetric.rows(&self.outcome(state, action)?, &self.place(goal)?)?))
+    }
+
+    fn states(&self) -> Option<&dyn StateDistance<B>> {
+        Some(self)
     }
 
     fn groups(&self) -> Vec<&Group<B>> {

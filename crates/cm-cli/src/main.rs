@@ -11,6 +11,9 @@ mod figures;
 mod interrupt;
 mod page;
 mod progress;
+mod states;
+mod view;
+mod words;
 
 /// Learn how far apart states are in time, and act on it.
 #[derive(Parser)]
@@ -20,6 +23,7 @@ mod progress;
     after_help = "Examples:\n  \
         cm train --data walks.csv --name walks\n  \
         cm distance runs/walks --from 0,0 --to 3,4\n  \
+        cm check runs/walks\n  \
         cm plan runs/walks --from 0,0 --to 3,4 --figure plan.png\n  \
         cm reproduce pointmaze\n  \
         cm data list"
@@ -37,8 +41,12 @@ enum Command {
     Eval(commands::eval::Arguments),
     /// The learned distance between states, or a map of it.
     Distance(commands::distance::Arguments),
-    /// A greedy path from one state to another, printed and drawn.
+    /// A path from one state to another, printed and drawn.
     Plan(commands::plan::Arguments),
+    /// Whether a learned distance is any good, by trajectories that were held out.
+    Check(commands::check::Arguments),
+    /// A page about one or several runs, served to this machine alone.
+    View(commands::view::Arguments),
     /// Curves of losses and success of one or several runs.
     Plot(commands::plot::Arguments),
     /// What is in a run, a checkpoint, a model or a data set.
@@ -62,6 +70,8 @@ fn main() -> ExitCode {
         Command::Eval(arguments) => commands::eval::run(&arguments),
         Command::Distance(arguments) => commands::distance::run(&arguments),
         Command::Plan(arguments) => commands::plan::run(&arguments),
+        Command::Check(arguments) => commands::check::run(&arguments),
+        Command::View(arguments) => commands::view::run(arguments),
         Command::Plot(arguments) => commands::plot::run(&arguments),
         Command::Inspect(arguments) => commands::inspect::run(&arguments),
         Command::Reproduce(arguments) => commands::reproduce::run(arguments),

@@ -62,6 +62,20 @@ impl Progress {
                 self.all.inc(step.saturating_sub(bar.position()));
                 bar.set_position(*step);
             }
+            Event::Validated { step, found } => {
+                let (loss, accuracy) = (found.held_out.loss, 100.0 * found.held_out.accuracy);
+                bar.set_message(format!("held-out loss {loss:.3}"));
+                if !self.quiet && !self.terminal {
+                    let seconds = self.started.elapsed().as_secs_f64();
+                    let (name, steps) = (&self.names[index], bar.length().unwrap_or(*step));
+                    let left =
+                        seconds / (*step).max(1) as f64 * (steps.saturating_sub(*step)) as f64;
+                    eprintln!(
+                        "{seconds:8.1} s  {name:12} step {step:>7}  held-out loss {loss:.3}, \
+                         {accuracy:.1} % right; at most {left:.0} s left"
+                    );
+                }
+            }
             Event::Evaluated { step, success } => {
                 bar.set_message(format!("success {:.1} %", 100.0 * success));
                 if !self.quiet && !self.terminal {

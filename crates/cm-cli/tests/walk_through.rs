@@ -98,7 +98,23 @@ fn from_a_csv_file_to_a_distance_and_a_picture() {
     let plan = ["plan", "runs/walks", "--from", "110,0", "--to", "100,10", "--radius", "4"];
     let linked = succeed(folder, &[&plan[..], &["--link", "3"]].concat());
     assert!(linked.contains("arrived"), "{linked}");
-    assert!(succeed(folder, &[&plan[..], &["--link", "1e-9"]].concat()).contains("stuck"));
+    let stuck = fail(folder, &[&plan[..], &["--link", "1e-9"]].concat());
+    assert!(stuck.contains("does not arrive"), "{stuck}");
+
+    // As people type them: a minus, a place in the data.
+    let words = ["distance", "runs/walks", "--from", "110,-0", "--to", "3:7"];
+    assert!(succeed(folder, &words).contains("steps"));
+    let same = succeed(folder, &["distance", "runs/walks", "--from", "3:7", "--to", "3:7"]);
+    assert!(same.contains(": 0.0000 nats, about 0 steps"), "{same}");
+    let actions = ["--action", "-1,0", "--goal-action", "0,1"];
+    succeed(folder, &[&words[..], &actions[..]].concat());
+
+    let checked = succeed(folder, &["check", "runs/walks", "--json"]);
+    let checked: serde_json::Value = serde_json::from_str(&checked).unwrap();
+    assert_eq!(checked["triangles"]["violated"], 0, "{checked}");
+    assert_eq!(checked["trajectories"]["held_out"], 6);
+    assert!(checked["rank_correlation"].as_f64().unwrap() > 0.5, "{checked}");
+    assert!(folder.join("runs/walks/figures/check.png").exists());
 
     succeed(folder, &["distance", "runs/walks", "--to", "100,10", "--map", "figures/map.svg"]);
     assert!(std::fs::read_to_string(folder.join("figures/map.svg")).unwrap().contains("<svg"));
@@ -117,6 +133,15 @@ fn from_a_csv_file_to_a_distance_and_a_picture() {
             vec!["distance", "runs/walks", "--from", "1,2,3", "--to", "100,10"],
             "--from: expected 2 numbers, found 3",
         ),
+        (
+            vec!["distance", "runs/walks", "--from", "99:0", "--to", "100,10"],
+            "--from: expected a trajectory below 60, found 99",
+        ),
+        (
+            vec!["distance", "runs/walks", "--from", "1:20", "--to", "100,10"],
+            "expected a step below 20",
+        ),
+        (vec!["view", "runs/none"], "runs/none"),
         (vec!["distance", "runs/none", "--from", "1,2", "--to", "1,2"], "runs/none"),
         (vec!["eval", "runs/walks"], "no environment"),
         (
@@ -159,7 +184,9 @@ fn from_a_csv_file_to_a_distance_and_a_picture() {
 #[test]
 fn help_has_examples_and_completions_are_scripts() {
     let folder = tempfile::tempdir().unwrap();
-    for command in ["train", "eval", "distance", "plan", "plot", "inspect", "completions"] {
+    for command in
+        ["train", "eval", "distance", "plan", "check", "view", "plot", "inspect", "completions"]
+    {
         let help = succeed(folder.path(), &[command, "--help"]);
         assert!(help.contains("Example"), "{command}");
     }
@@ -201,4 +228,48 @@ fn the_experiment_is_reproduced_in_the_small() {
         assert!(folder.join("out").join(file).exists(), "{file}");
     }
     assert!(succeed(folder, &[&arguments[..], &["--report-only"]].concat()).contains("index.html"));
+}
+
+/// Data that can teach little is learned from without a panic, or refused by name.
+#[test]
+fn poor_data_is_told_of() {
+    let scratch = tempfile::tempdir().unwrap();
+    let folder = scratch.path();
+    let head = "trajectory,observation_x,observation_y,action_x\n";
+    let rows = |count: usize, length: usize, row: &dyn Fn(usize, usize) -> String| {
+        let rows = (0..count).flat_map(|walk| (0..length).map(move |step| (walk, step)));
+        head.to_owned() + &rows.map(|(walk, step)| row(walk, step)).collect::<String>()
+    };
+    let quick = ["--steps", "3", "--batch", "8"];
+    let train = |name: &str| -> Vec<String> {
+        let words = ["train", "--data", &format!("{name}.csv"), "--name", name];
+        words.iter().chain(&quick).map(|&word| word.to_owned()).collect()
+    };
+    let good: [(&str, String); 3] = [
+        ("few", rows(2, 9, &|walk, step| format!("{walk},{step},{walk},1\n"))),
+        ("constant", rows(6, 9, &|walk, step| format!("{walk},{step},5,0\n"))),
+        ("still", rows(6, 9, &|walk, _| format!("{walk},1,1,0\n"))),
+    ];
+    for (name, text) in good {
+        std::fs::write(folder.join(format!("{name}.csv")), text).unwrap();
+        let words = train(name);
+        succeed(folder, &words.iter().map(String::as_str).collect::<Vec<_>>());
+        let run = format!("runs/{name}");
+        let zero = succeed(folder, &["distance", &run, "--from", "1,1", "--to", "1,1"]);
+        assert!(zero.contains(": 0.0000"), "{name}: {zero}");
+    }
+    let unchecked = fail(folder, &["check", "runs/few"]);
+    assert!(unchecked.contains("held_out") && unchecked.contains("2 trajectories"), "{unchecked}");
+    succeed(folder, &["check", "runs/constant"]);
+    let bad = [
+        ("nan", rows(6, 9, &|walk, step| format!("{walk},{step},nan,0\n")), "nan.csv"),
+        ("one", rows(1, 1, &|_, _| "0,1,1,0\n".to_owned()), "one"),
+        ("empty", head.to_owned(), "empty.csv"),
+    ];
+    for (name, text, part) in bad {
+        std::fs::write(folder.join(format!("{name}.csv")), text).unwrap();
+        let words = train(name);
+        let message = fail(folder, &words.iter().map(String::as_str).collect::<Vec<_>>());
+        assert!(message.contains(part), "{name}: {message}");
+    }
 }

@@ -3,7 +3,8 @@
 
 use cm_contrastive::{ContrastiveLoss, ContrastiveSettings};
 use cm_learner::{
-    Dimensions, FeatureSettings, Features, Group, Learner, Metrics, Transitions, Update,
+    Dimensions, FeatureSettings, Features, Group, Learner, Metrics, StateDistance, Transitions,
+    Update,
 };
 use cm_nn::check::{Within, positive};
 use cm_nn::{
@@ -13,7 +14,7 @@ use cm_nn::{
 use cm_policy::{Actor, ActorSettings};
 use serde::{Deserialize, Serialize};
 
-use crate::{GoalActions, Result};
+use crate::{GoalActions, Result, StateMetric, StateMetricSettings};
 
 /// Settings of [`Cmd1`]. The default is [`Cmd1Settings::authors_code`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -37,6 +38,9 @@ pub struct Cmd1Settings {
     pub adam: AdamSettings,
     /// The policy and its loss.
     pub actor: ActorSettings,
+    /// A metric on states alone, learned beside; none in the paper.
+    #[serde(with = "cm_nn::or_none")]
+    pub states: Option<StateMetricSettings>,
 }
 
 impl Default for Cmd1Settings {
@@ -58,6 +62,7 @@ impl Cmd1Settings {
             goal_actions: GoalActions::Permuted,
             adam: AdamSettings { learning_rate: 5e-6, ..Default::default() },
             actor: ActorSettings::paper_text(),
+            states: None,
         }
     }
 
@@ -117,6 +122,7 @@ impl Cmd1Settings {
         self.contrastive.check().within("contrastive")?;
         positive("distance_divisor", self.distance_divisor)?;
         self.adam.check().within("adam")?;
+        self.states.iter().try_for_each(|states| states.check().within("states"))?;
         self.actor.check().within("actor")
     }
 }
@@ -130,7 +136,8 @@ pub(crate) fn plane_quasimetric() -> QuasimetricSettings {
 /// CMD 1-step: `f(s, a, g) = c(g) - d((s, a), (g, a'))` (Eq. 12, `eq:critic_reparam`) learned
 /// contrastively, so that `d` is the successor distance.
 ///
-/// Parameters: `quasimetric/...` (and `quasimetric_1/...` if twin), `potential/...`, `policy/...`.
+/// Parameters: `quasimetric/...` (and `quasimetric_1/...` if twin), `potential/...`, `policy/...`,
+/// and those of [`StateMetric`] if there is one.
 pub struct Cmd1<B: Backend> {
     dimensions: Dimensions,
     settings: Cmd1Settings,
@@ -139,6 +146,7 @@ pub struct Cmd1<B: Backend> {
     potential: Option<Mlp<B>>,
     group: Group<B>,
     actor: Actor<B>,
+    states: Option<StateMetric<B>>,
 }
 
 impl<B: Backend> Cmd1<B> {
@@ -163,6 +171,7 @@ impl<B: Backend> Cmd1<B> {
             potential,
             group: Group::adam("quasimetric", parameters, settings.adam)?,
             actor: Actor::new(backend, &settings.actor, dimensions)?,
+            states: StateMetric::of(backend, settings.states.as_ref(), dimensions)?,
         })
     }
 
@@ -213,7 +222,8 @@ impl<B: Backend> Learner<B> for Cmd1<B> {
         update.minimise("contrastive_loss", &[&self.group], |_| self.contrastive_loss(batch))?;
         update.minimise("policy_loss", &[self.actor.group()], |metrics| {
             self.policy_loss(batch, metrics)
-        })
+        })?;
+        self.states.iter().try_for_each(|states| states.losses(batch, update))
     }
 
     fn act(&self, state: &Var<B>, goal: &Var<B>) -> Result<Var<B>> {
@@ -235,8 +245,14 @@ impl<B: Backend> Learner<B> for Cmd1<B> {
         self.larger_distance(&from, &to)?.scale(1.0 / divisor).map(Some)
     }
 
+    fn states(&self) -> Option<&dyn StateDistance<B>> {
+        self.states.as_ref().map(|states| states as &dyn StateDistance<B>)
+    }
+
     fn groups(&self) -> Vec<&Group<B>> {
-        vec![&self.group, self.actor.group()]
+        let mut groups = vec![&self.group, self.actor.group()];
+        groups.extend(self.states.as_ref().map(StateMetric::group));
+        groups
     }
     fn dimensions(&self) -> &Dimensions {
         &self.dimensions

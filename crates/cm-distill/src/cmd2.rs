@@ -4,7 +4,7 @@
 use cm_contrastive::{ContrastiveSettings, Critic, CriticSettings};
 use cm_learner::{
     Dimensions, Dual, DualOptimiser, FeatureSettings, Features, Group, Learner, Metrics,
-    Transitions, Update,
+    StateDistance, Transitions, Update,
 };
 use cm_nn::check::{Within, finite, positive};
 use cm_nn::{
@@ -14,7 +14,7 @@ use cm_policy::{Actor, ActorSettings};
 use serde::{Deserialize, Serialize};
 
 use crate::cmd1::plane_quasimetric;
-use crate::{GoalActions, Objective, Result};
+use crate::{GoalActions, Objective, Result, StateMetric, StateMetricSettings};
 
 /// Settings of [`Cmd2`]. The default is [`Cmd2Settings::authors_code`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -46,6 +46,9 @@ pub struct Cmd2Settings {
     pub quasimetric_adam: AdamSettings,
     /// The policy and its loss.
     pub actor: ActorSettings,
+    /// A metric on states alone, learned beside; none in the paper.
+    #[serde(with = "cm_nn::or_none")]
+    pub states: Option<StateMetricSettings>,
 }
 
 impl Default for Cmd2Settings {
@@ -71,6 +74,7 @@ impl Cmd2Settings {
             dual: DualOptimiser::Sgd { learning_rate: 0.01 },
             quasimetric_adam: AdamSettings::default(),
             actor: ActorSettings::paper_text(),
+            states: None,
         }
     }
 
@@ -120,6 +124,7 @@ impl Cmd2Settings {
         finite("initial_lambda", self.initial_lambda)?;
         self.dual.check().within("dual")?;
         self.quasimetric_adam.check().within("quasimetric_adam")?;
+        self.states.iter().try_for_each(|states| states.check().within("states"))?;
         self.actor.check().within("actor")
     }
 }
@@ -127,7 +132,8 @@ impl Cmd2Settings {
 /// CMD 2-step: a contrastive critic `f`, and a quasimetric `d` distilled from
 /// `f(g, a, g) - f(s, a, g)` (Eq. 16, `eq:dsd_upper_bound`).
 ///
-/// Parameters: `contrastive/...`, `quasimetric/...`, `lambda`, `policy/...`.
+/// Parameters: `contrastive/...`, `quasimetric/...`, `lambda`, `policy/...`,
+/// and those of [`StateMetric`] if there is one.
 pub struct Cmd2<B: Backend> {
     dimensions: Dimensions,
     settings: Cmd2Settings,
@@ -138,6 +144,7 @@ pub struct Cmd2<B: Backend> {
     quasimetric_group: Group<B>,
     dual: Dual<B>,
     actor: Actor<B>,
+    states: Option<StateMetric<B>>,
 }
 
 impl<B: Backend> Cmd2<B> {
@@ -163,6 +170,7 @@ impl<B: Backend> Cmd2<B> {
             quasimetric_group: Group::adam("quasimetric", parameters, settings.quasimetric_adam)?,
             dual,
             actor: Actor::new(backend, &settings.actor, dimensions)?,
+            states: StateMetric::of(backend, settings.states.as_ref(), dimensions)?,
         })
     }
 
@@ -232,7 +240,8 @@ impl<B: Backend> Learner<B> for Cmd2<B> {
         })?;
         update.minimise("policy_loss", &[self.actor.group()], |metrics| {
             self.policy_loss(batch, metrics)
-        })
+        })?;
+        self.states.iter().try_for_each(|states| states.losses(batch, update))
     }
 
     fn act(&self, state: &Var<B>, goal: &Var<B>) -> Result<Var<B>> {
@@ -250,10 +259,15 @@ impl<B: Backend> Learner<B> for Cmd2<B> {
         self.distance_rows([state, action], [goal, goal_action]).map(Some)
     }
 
+    fn states(&self) -> Option<&dyn StateDistance<B>> {
+        self.states.as_ref().map(|states| states as &dyn StateDistance<B>)
+    }
+
     fn groups(&self) -> Vec<&Group<B>> {
         let mut groups = vec![&self.critic_group, &self.quasimetric_group];
         groups.extend(self.dual.group());
         groups.push(self.actor.group());
+        groups.extend(self.states.as_ref().map(StateMetric::group));
         groups
     }
     fn dimensions(&self) -> &Dimensions {

@@ -12,6 +12,12 @@ pub enum Error {
         /// The value given.
         found: f64,
     },
+    /// A world of walks that there is not.
+    #[error("world: expected ring, corridor or fork, found `{found}`")]
+    Course {
+        /// The name given.
+        found: String,
+    },
     /// A process or a policy without states or without actions.
     #[error("{what}: expected at least 1, found 0")]
     Empty {

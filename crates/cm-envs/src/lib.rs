@@ -11,6 +11,7 @@ pub mod point_maze;
 mod rollout;
 #[cfg(feature = "tabular")]
 pub mod tabular;
+pub mod walks;
 
 pub use cache::cache_folder;
 pub use env::Env;

@@ -14,7 +14,8 @@ pub enum FeatureSettings {
     #[default]
     Raw,
     /// Each coordinate `x` of a state becomes `tanh((x + c) / width)` for `centres` numbers `c`
-    /// spaced evenly from `-limit` to `limit`; actions are normalised to length 1.
+    /// spaced evenly from `-limit` to `limit`; actions are normalised to length 1, unless they
+    /// keep their size.
     Soft {
         /// Number of centres; at least 2.
         centres: usize,
@@ -26,6 +27,9 @@ pub enum FeatureSettings {
         /// the state's features; default true.
         #[serde(default = "yes")]
         repeat_actions: bool,
+        /// Whether actions keep their size instead of being normalised; default false.
+        #[serde(default)]
+        sized_actions: bool,
     },
 }
 
@@ -39,7 +43,7 @@ impl FeatureSettings {
 
     /// Soft features with repeated actions.
     pub const fn soft(centres: usize, limit: f32, width: f32) -> Self {
-        Self::Soft { centres, limit, width, repeat_actions: true }
+        Self::Soft { centres, limit, width, repeat_actions: true, sized_actions: false }
     }
 
     /// The same with actions given once, if they are soft.
@@ -57,8 +61,19 @@ impl FeatureSettings {
     pub const fn with_actions_once(self) -> Self {
         match self {
             Self::Raw => Self::Raw,
-            Self::Soft { centres, limit, width, .. } => {
-                Self::Soft { centres, limit, width, repeat_actions: false }
+            Self::Soft { centres, limit, width, sized_actions, .. } => {
+                Self::Soft { centres, limit, width, repeat_actions: false, sized_actions }
+            }
+        }
+    }
+
+    /// The same with actions that keep their size and sign, if they are soft: half throttle is not
+    /// full throttle.
+    pub const fn with_sized_actions(self) -> Self {
+        match self {
+            Self::Raw => Self::Raw,
+            Self::Soft { centres, limit, width, repeat_actions, .. } => {
+                Self::Soft { centres, limit, width, repeat_actions, sized_actions: true }
             }
         }
     }
@@ -98,6 +113,7 @@ struct Soft<B: Backend> {
     state: [Var<B>; 2],
     /// None if actions are given once.
     action: Option<Var<B>>,
+    sized_actions: bool,
     centres: usize,
 }
 
@@ -108,7 +124,9 @@ impl<B: Backend> Features<B> {
     /// Refuses settings outside their ranges.
     pub fn new(backend: &B, settings: FeatureSettings, dimensions: &Dimensions) -> Result<Self> {
         let (state, action) = (dimensions.state(), dimensions.action());
-        let FeatureSettings::Soft { centres, limit, width, repeat_actions } = settings else {
+        let FeatureSettings::Soft { centres, limit, width, repeat_actions, sized_actions } =
+            settings
+        else {
             return Ok(Self { soft: None, state_columns: state, action_columns: action });
         };
         settings.check()?;
@@ -120,6 +138,7 @@ impl<B: Backend> Features<B> {
                 Var::new(backend, [1, state * centres], shift.repeat(state))?,
             ],
             action: repeat_actions.then(|| spread(backend, action, centres, 1.0)).transpose()?,
+            sized_actions,
             centres,
         };
         let copies = if repeat_actions { centres } else { 1 };
@@ -141,7 +160,10 @@ impl<B: Backend> Features<B> {
     /// `[n, action]` to `[n, action_columns]`.
     pub fn action(&self, action: &Var<B>) -> Result<Var<B>> {
         let Some(soft) = &self.soft else { return Ok(action.clone()) };
-        let direction = action.l2_normalize(LENGTH_EPSILON)?;
+        let direction = match soft.sized_actions {
+            true => action.clone(),
+            false => action.l2_normalize(LENGTH_EPSILON)?,
+        };
         soft.action.as_ref().map_or(Ok(direction.clone()), |spread| direction.matmul(spread))
     }
 
@@ -212,6 +234,9 @@ mod tests {
         let once = Features::new(&backend, settings.with_actions_once(), &dimensions).unwrap();
         let direction = once.action(&action).unwrap().to_vec().unwrap();
         assert!((direction[0] - 0.6).abs() < 1e-6 && (direction[1] + 0.8).abs() < 1e-6);
+        let sized = Features::new(&backend, settings.with_sized_actions(), &dimensions).unwrap();
+        let seen = sized.action(&action).unwrap().to_vec().unwrap();
+        assert_eq!(seen, [3.0, 3.0, 3.0, -4.0, -4.0, -4.0]);
         let both = features.state_action(&state, &action).unwrap();
         assert_eq!(both.columns(), features.state_columns() + features.action_columns());
     }

@@ -2,7 +2,7 @@
 
 use cm_nn::{Backend, ParameterSets, Snapshot, Var};
 
-use crate::{Dimensions, Group, Metrics, Result, Transitions, Update};
+use crate::{Dimensions, Group, Metrics, Result, StateDistance, Transitions, Update};
 
 /// A method: networks, losses and optimisers, made from settings, dimensions and a backend.
 ///
@@ -26,6 +26,11 @@ pub trait Learner<B: Backend> {
         goal: &Var<B>,
         goal_action: &Var<B>,
     ) -> Result<Option<Var<B>>>;
+
+    /// The distance between states alone; none if the method learns none.
+    fn states(&self) -> Option<&dyn StateDistance<B>> {
+        None
+    }
 
     /// Everything that is learned, at least one group. Names of parameters are unique over all.
     fn groups(&self) -> Vec<&Group<B>>;

@@ -6,6 +6,7 @@ mod dual;
 mod features;
 mod group;
 mod learner;
+mod states;
 pub mod streams;
 mod update;
 
@@ -15,6 +16,7 @@ pub use dual::{Dual, DualOptimiser};
 pub use features::{FeatureSettings, Features};
 pub use group::{Group, Optimiser};
 pub use learner::Learner;
+pub use states::StateDistance;
 pub use update::{Metrics, Update};
 
 /// Everything here fails the way its matrices do: losses run inside [`cm_nn::gradients`], which

@@ -3,7 +3,8 @@
 //! A batch is a pure function of the data, the seed and the step, so that a run can begin anywhere
 //! and another device can draw the same one. In this order:
 //!
-//! 1. [`Sampler`] draws rows and goals from its own streams at that step.
+//! 1. [`cm_replay::Sampler`] draws rows and goals from its own streams at that step, of the
+//!    trajectories that are not held out.
 //! 2. `stay_at_goal`: where the goal is the row itself, the next state becomes the state, before
 //!    any noise.
 //! 3. `observation_noise`: with `n` rows of `s` coordinates, `2 n s` normal numbers of the stream
@@ -18,9 +19,9 @@ use std::cell::RefCell;
 use cm_learner::{Batch, BatchSource, BatchValues, Transitions};
 use cm_nn::Backend;
 use cm_random::Philox;
-use cm_replay::{Batch as Buffers, Prefetcher, Sampler};
+use cm_replay::{Batch as Buffers, Prefetcher};
 
-use crate::{Result, RunSettings, Task};
+use crate::{HeldOut, Result, RunSettings, Task};
 
 /// The stream of the noise that is added to states and goals; cm-replay's streams are below it.
 pub const NOISE: u32 = 0x020;
@@ -64,7 +65,7 @@ impl<B: Backend> BatchSource<B> for HostBatches<B> {
 
 impl Rows {
     fn new(settings: &RunSettings, task: &Task, step: u64) -> Result<Self> {
-        let sampler = Sampler::new(task.data.clone(), settings.goals, settings.seed)?;
+        let sampler = HeldOut::sampler(settings, task)?;
         let philox = Philox::new(settings.seed);
         let RunSettings { batch, observation_noise, stay_at_goal, .. } = *settings;
         let prefetcher = Prefetcher::with_finish(&sampler, batch, step, 1, move |step, batch| {

@@ -11,7 +11,7 @@ use cm_replay::{Dataset, Sampler};
 
 use crate::batches::{HostBatches, NOISE};
 use crate::training::Setup;
-use crate::{Precision, Result, RunSettings, Task};
+use crate::{HeldOut, Precision, Result, RunSettings, Task};
 
 /// A GPU that was opened.
 pub(crate) struct Cuda {
@@ -91,9 +91,7 @@ impl DeviceBatches {
             noise: settings.observation_noise,
             noise_stream: NOISE,
         };
-        let samplers = runs.iter().map(|(settings, task)| {
-            Ok(Sampler::new(task.data.clone(), settings.goals, settings.seed)?)
-        });
+        let samplers = runs.iter().map(|(settings, task)| HeldOut::sampler(settings, task));
         let samplers = samplers.collect::<Result<Vec<_>>>()?;
         // One copy serves all if the runs share their data.
         let mut sets: Vec<&Arc<Dataset>> = runs.iter().map(|(_, task)| &task.data).collect();

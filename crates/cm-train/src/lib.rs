@@ -1,16 +1,21 @@
 #![doc = include_str!("../README.md")]
 
 mod batches;
+mod calibration;
+mod check;
 mod checkpoint;
 #[cfg(feature = "cuda")]
 mod cuda;
 mod device;
 mod error;
 mod evaluate;
+mod finish;
+mod held_out;
 mod jobs;
 mod method;
 mod model;
 mod plan;
+mod read_out;
 mod record;
 mod run;
 mod scaling;
@@ -19,14 +24,18 @@ mod task;
 mod training;
 
 pub use batches::NOISE;
+pub use calibration::{Calibration, Steps};
+pub use check::{Check, Pair, check, rank_correlation};
 pub use checkpoint::Checkpoint;
 pub use device::{Device, Precision, train};
 pub use error::{Error, Result};
 pub use evaluate::{Evaluation, evaluate};
+pub use held_out::{Contrast, HeldOut, Validation};
 pub use jobs::{Job, JobEvent, run_jobs};
 pub use method::{Method, MethodSettings};
-pub use model::Model;
-pub use plan::{GreedyPath, Links, Planner, RoadMap};
+pub use model::{Model, Places};
+pub use plan::{GreedyPath, Links, Planner, RoadMap, Roads};
+pub use read_out::ReadOut;
 pub use record::{EvaluationRow, MetricRow, read_evaluations, read_metrics};
 pub use run::RunFolder;
 pub use scaling::Scaling;

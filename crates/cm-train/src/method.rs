@@ -7,7 +7,7 @@ use cm_baselines::{
     Iql, IqlSettings, QLearning, QLearningSettings, Qrl, QrlSettings, TransitionSettings,
 };
 use cm_contrastive::{Crl, CrlSettings};
-use cm_distill::{Cmd1, Cmd1Settings, Cmd2, Cmd2Settings};
+use cm_distill::{Cmd1, Cmd1Settings, Cmd2, Cmd2Settings, StateMetricSettings};
 use cm_learner::{Dimensions, FeatureSettings, Learner};
 use cm_nn::check::Within;
 use cm_nn::{AdamSettings, Backend, Head, MlpSettings, QuasimetricSettings};
@@ -165,19 +165,33 @@ impl MethodSettings {
     }
 
     /// A start for data of one's own, whose states and actions are scaled
-    /// ([`Scaling`](crate::Scaling)): the networks of the 2-D experiment twice as wide, features
-    /// for numbers around zero, a tanh-Gaussian policy, gradients clipped to length 1.
+    /// ([`Scaling`](crate::Scaling)): the networks of the 2-D experiment, features for numbers
+    /// around zero, actions with their size, a tanh-Gaussian policy, gradients clipped to length 1;
+    /// and a metric on states alone beside CMD's with actions.
     pub fn own_data(method: Method) -> Self {
         let mut settings = match method {
             // Not the script's reward, which passes nothing back in time.
             Method::QLearning => Self::QLearning(QLearningSettings::plane()),
             other => Self::plane(other),
         };
-        settings.set_hidden(&[128; 3]);
+        settings.set_hidden(&[64; 2]);
         settings.policy().kind = PolicyKind::TanhGaussian;
-        let features = FeatureSettings::soft(20, 3.0, 0.25);
+        let features = FeatureSettings::soft(20, 3.0, 0.25).with_sized_actions();
         settings.features().into_iter().for_each(|seen| *seen = features);
         settings.optimisers().into_iter().for_each(|adam| adam.clip = Some(1.0));
+        match &mut settings {
+            Self::Cmd1(cmd1) => {
+                (cmd1.twin, cmd1.states) = (false, Some(StateMetricSettings::own_data()));
+                cmd1.quasimetric.features = 128;
+                cmd1.distance_divisor = 1.0;
+            }
+            Self::Cmd2(cmd2) => {
+                cmd2.states = Some(StateMetricSettings::own_data());
+                cmd2.quasimetric.features = 128;
+                cmd2.distance_divisor = 1.0;
+            }
+            _ => {}
+        }
         settings
     }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use cm_nn::Snapshot;
 
+use crate::record::Table;
 use crate::{Checkpoint, Device, Error, Result, RunSettings, Scaling};
 
 /// The folder of a run and the names of what is in it.
@@ -48,6 +49,11 @@ impl RunFolder {
     /// From which step on it was trained on which device, as CSV.
     pub fn devices_file(&self) -> PathBuf {
         self.path.join("devices.csv")
+    }
+
+    /// What held-out trajectories said, as CSV.
+    pub fn validations_file(&self) -> PathBuf {
+        self.path.join("validation.csv")
     }
 
     /// Where the run goes on from.
@@ -133,6 +139,29 @@ impl RunFolder {
         let rows = rows.iter().map(|(step, device)| format!("{step},\"{device}\"\n"));
         let text = std::iter::once("step,device\n".to_owned()).chain(rows).collect::<String>();
         Ok(cm_files::replace(self.devices_file(), text)?)
+    }
+
+    /// Forgets what was noted of held-out trajectories after `step`.
+    pub(crate) fn cut_validations(&self, step: u64) -> Result<()> {
+        let path = self.validations_file();
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            Err(cause) => return Err(Error::File { path, cause }),
+        };
+        let early = |line: &&str| {
+            let number = line.split(',').next().and_then(|cell| cell.parse::<u64>().ok());
+            number.is_none_or(|number| number <= step)
+        };
+        let kept: String = text.lines().filter(early).map(|line| format!("{line}\n")).collect();
+        if kept == text { Ok(()) } else { Ok(cm_files::replace(path, kept)?) }
+    }
+
+    /// Notes what held-out trajectories said.
+    pub(crate) fn note_validation(&self, step: u64, values: &[(&str, f64)]) -> Result<()> {
+        let path = self.validations_file();
+        let length = std::fs::metadata(&path).map_or(0, |file| file.len());
+        Table::open(&path, length)?.push(step, values)
     }
 
     /// Writes weights with their scaling.

@@ -79,6 +79,13 @@ impl Scaling {
         }
     }
 
+    /// A scaled action in its own units again.
+    pub fn unscaled_action(&self, action: &[f32]) -> Vec<f32> {
+        let mut action = action.to_vec();
+        self.unscale_actions(&mut action);
+        action
+    }
+
     /// The data with both scaled: in place, or in one copy of data that is mapped.
     pub(crate) fn apply(&self, data: Dataset) -> Result<Dataset> {
         Ok(data.map_rows(|state| self.states(state), |action| self.actions(action))?)

@@ -5,7 +5,7 @@ use std::path::Path;
 use cm_replay::Goals;
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, MethodSettings, Result, TaskSettings};
+use crate::{Error, HeldOut, MethodSettings, ReadOut, Result, TaskSettings};
 
 /// The settings of a run: what `config.toml` in its folder holds.
 ///
@@ -38,8 +38,14 @@ pub struct RunSettings {
     pub evaluate_every: u64,
     /// A checkpoint is written every so many steps.
     pub checkpoint_every: u64,
+    /// How a distance between states is read out of what was learned.
+    #[serde(default)]
+    pub read_out: ReadOut,
     /// Which future states are goals.
     pub goals: Goals,
+    /// Trajectories that are set aside.
+    #[serde(default)]
+    pub held_out: HeldOut,
     /// How the policy is evaluated.
     pub evaluation: EvaluationSettings,
     /// Where data comes from and where the policy acts.
@@ -103,6 +109,7 @@ impl RunSettings {
             let setting = setting.to_owned();
             return Err(Error::Setting { setting, expected: "at least 1", found });
         }
+        self.held_out.check()?;
         if self.evaluate_every > 0 && self.evaluation.episodes == 0 {
             let found = "0".to_owned();
             return Err(Error::Setting {

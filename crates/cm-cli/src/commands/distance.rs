@@ -2,29 +2,39 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use cm_train::Model;
 use serde_json::json;
 
-use super::{Axes, RunArguments, State, data_states, make_parent};
+use super::{Axes, RunArguments, data_states, make_parent};
 use crate::figures::Map;
+use crate::states::{Lazy, Named, Numbers};
+use crate::words::{in_json, in_words, warning};
 
 #[derive(clap::Args)]
 #[command(
     after_help = "The first --from goes with the first --to and so on; one of either goes with all of the other.\n\nExamples:\n  \
-        cm distance runs/plane --from=-20,0 --to 20,0 --both-ways\n  \
+        cm distance runs/plane --from -20,0 --to 20,0 --both-ways\n  \
+        cm distance runs/walks --from 12:40 --to 3.5,-1\n  \
+        cm distance runs/walks --from 0,0 --to 3,4 --action 1,0 --goal-action 0,1\n  \
         cm distance runs/plane --to 20,0 --map map.png"
 )]
 pub(crate) struct Arguments {
     #[command(flatten)]
     run: RunArguments,
-    /// A state to start from, its numbers separated by commas (write --from=-1,2 if the first is
-    /// negative).
-    #[arg(long, value_name = "STATE")]
-    from: Vec<State>,
+    /// A state to start from: its numbers separated by commas, or TRAJECTORY:STEP of the data.
+    #[arg(long, value_name = "STATE", allow_hyphen_values = true)]
+    from: Vec<Named>,
     /// A state to get to.
-    #[arg(long, value_name = "STATE", required = true)]
-    to: Vec<State>,
+    #[arg(long, value_name = "STATE", required = true, allow_hyphen_values = true)]
+    to: Vec<Named>,
+    /// The action at the start: the distance that the method itself learns, between states with
+    /// actions. The policy's if only --goal-action is given.
+    #[arg(long, value_name = "ACTION", allow_hyphen_values = true)]
+    action: Option<Numbers>,
+    /// The action at the goal; the mean over some of the data's if only --action is given.
+    #[arg(long, value_name = "ACTION", allow_hyphen_values = true)]
+    goal_action: Option<Numbers>,
     /// Also the way back.
     #[arg(long)]
     both_ways: bool,
@@ -44,31 +54,27 @@ pub(crate) const MAP_STATES: usize = 20_000;
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let model = arguments.run.model()?;
-    let pairs = pairs(&arguments.from, &arguments.to)?;
-    let (from, to) = (
-        rows(&model, "--from", pairs.iter().map(|pair| pair.0))?,
-        rows(&model, "--to", pairs.iter().map(|pair| pair.1))?,
-    );
+    let lazy = Lazy::new(&model);
+    let states = |what: &str, named: &[Named]| -> anyhow::Result<Vec<Vec<f32>>> {
+        named.iter().map(|named| lazy.state(what, named)).collect()
+    };
+    let (from, to) = (states("--from", &arguments.from)?, states("--to", &arguments.to)?);
+    let pairs = pairs(&from, &to)?;
     if !pairs.is_empty() {
-        let there = model.distances(&from, &to)?;
-        let back = if arguments.both_ways { Some(model.distances(&to, &from)?) } else { None };
-        let found = pairs.iter().enumerate().map(|(index, &(from, to))| {
-            (from, to, there[index], back.as_ref().map(|back| back[index]))
-        });
-        if arguments.json {
-            let all: Vec<_> = found
-                .map(|(from, to, there, back)| json!({ "from": from.0, "to": to.0, "distance": there, "back": back }))
-                .collect();
-            println!("{}", serde_json::to_string_pretty(&all)?);
-        } else {
-            for (from, to, there, back) in found {
-                let back = back.map(|back| format!(", back {back:.4}")).unwrap_or_default();
-                println!("{:?} to {:?}: {there:.4}{back}", from.0, to.0);
+        let measure = |from: &[&[f32]], to: &[&[f32]]| -> anyhow::Result<Vec<f32>> {
+            if arguments.action.is_none() && arguments.goal_action.is_none() {
+                return Ok(model.distances(&from.concat(), &to.concat())?);
             }
-        }
+            let rows = from.iter().zip(to);
+            rows.map(|(from, to)| with_actions(arguments, &lazy, &model, from, to)).collect()
+        };
+        let (from, to): (Vec<_>, Vec<_>) = pairs.iter().copied().unzip();
+        let there = measure(&from, &to)?;
+        let back = if arguments.both_ways { Some(measure(&to, &from)?) } else { None };
+        print(arguments, &model, &pairs, &there, back.as_deref())?;
     }
-    if let (Some(file), Some(goal)) = (&arguments.map, arguments.to.first()) {
-        draw(arguments, &model, &goal.0, file)?;
+    if let (Some(file), Some(goal)) = (&arguments.map, to.first()) {
+        draw(arguments, &lazy, &model, goal, file)?;
         if !arguments.json {
             println!("{}", file.display());
         }
@@ -76,10 +82,95 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn draw(arguments: &Arguments, model: &Model, goal: &[f32], file: &Path) -> anyhow::Result<()> {
+fn print(
+    arguments: &Arguments,
+    model: &Model,
+    pairs: &[(&[f32], &[f32])],
+    there: &[f32],
+    back: Option<&[f32]>,
+) -> anyhow::Result<()> {
+    // With actions it is another distance, which was not calibrated.
+    let plain = arguments.action.is_none() && arguments.goal_action.is_none();
+    let warning = if plain { warning(model) } else { None };
+    let found = pairs.iter().enumerate();
+    if arguments.json {
+        let number =
+            |distance: f32| if distance.is_finite() { json!(distance) } else { json!(null) };
+        let all: Vec<_> = found
+            .map(|(index, (from, to))| {
+                json!({
+                    "from": from,
+                    "to": to,
+                    "distance": number(there[index]),
+                    "steps": if plain { in_json(model, there[index]) } else { json!(null) },
+                    "back": back.map(|back| number(back[index])),
+                    "read_out": if plain { model.read_out().to_string() } else { "actions".to_owned() },
+                    "triangle_violations": warning.is_some().then(|| model.violations()),
+                })
+            })
+            .collect();
+        println!("{}", serde_json::to_string_pretty(&all)?);
+        return Ok(());
+    }
+    let words = |distance: f32| match plain {
+        true => in_words(model, distance),
+        false => format!("{distance:.4}"),
+    };
+    for (index, (from, to)) in found {
+        let back = back.map(|back| format!("; back {}", words(back[index]))).unwrap_or_default();
+        println!("{from:?} to {to:?}: {}{back}", words(there[index]));
+    }
+    warning.iter().for_each(|warning| println!("{warning}"));
+    Ok(())
+}
+
+/// The method's own distance, between states with actions.
+fn with_actions(
+    arguments: &Arguments,
+    lazy: &Lazy<'_>,
+    model: &Model,
+    from: &[f32],
+    to: &[f32],
+) -> anyhow::Result<f32> {
+    let width = model.dimensions().action();
+    let given = |what: &str, action: &Option<Numbers>| match action {
+        Some(Numbers(numbers)) if numbers.len() != width => {
+            bail!("{what}: expected {width} numbers, found {}", numbers.len())
+        }
+        Some(Numbers(numbers)) => Ok(Some(numbers.clone())),
+        None => Ok(None),
+    };
+    let action = match given("--action", &arguments.action)? {
+        Some(action) => action,
+        None => model.act(from, to)?,
+    };
+    let goal_actions: Vec<Vec<f32>> = match given("--goal-action", &arguments.goal_action)? {
+        Some(action) => vec![action],
+        None => {
+            let task = lazy.task()?;
+            let rows = task.data.actions();
+            let every = (rows.rows() / 16).max(1);
+            let rows = (0..rows.rows()).step_by(every).map(|row| rows.row(row));
+            rows.map(|row| task.scaling.unscaled_action(row)).collect()
+        }
+    };
+    let count = goal_actions.len();
+    let found = model.distances_with_actions(
+        (&from.repeat(count), &action.repeat(count)),
+        (&to.repeat(count), &goal_actions.concat()),
+    )?;
+    Ok(found.iter().sum::<f32>() / count as f32)
+}
+
+fn draw(
+    arguments: &Arguments,
+    lazy: &Lazy<'_>,
+    model: &Model,
+    goal: &[f32],
+    file: &Path,
+) -> anyhow::Result<()> {
     arguments.axes.check(model.dimensions().state())?;
-    let task = model.settings().task.open().context("the task of the run")?;
-    let states = data_states(model, &task, MAP_STATES);
+    let states = data_states(model, lazy.task()?, MAP_STATES);
     let distances = model.distances_to(&states.concat(), goal)?;
     let places: Vec<_> = states.iter().map(|state| arguments.axes.of(state)).collect();
     make_parent(file)?;
@@ -87,6 +178,7 @@ fn draw(arguments: &Arguments, model: &Model, goal: &[f32], file: &Path) -> anyh
         title: &format!("Distance to the star by {}", model.settings().method.method().title()),
         places: &places,
         values: Some(&distances),
+        steps: model.calibration(),
         goals: &[arguments.axes.of(goal)],
         paths: &[],
     };
@@ -94,29 +186,17 @@ fn draw(arguments: &Arguments, model: &Model, goal: &[f32], file: &Path) -> anyh
 }
 
 /// Which states go together.
-fn pairs<'a>(from: &'a [State], to: &'a [State]) -> anyhow::Result<Vec<(&'a State, &'a State)>> {
+fn pairs<'a>(
+    from: &'a [Vec<f32>],
+    to: &'a [Vec<f32>],
+) -> anyhow::Result<Vec<(&'a [f32], &'a [f32])>> {
     Ok(match (from, to) {
         ([], _) => Vec::new(),
-        ([one], many) => many.iter().map(|to| (one, to)).collect(),
-        (many, [one]) => many.iter().map(|from| (from, one)).collect(),
-        (from, to) if from.len() == to.len() => from.iter().zip(to).collect(),
+        ([one], many) => many.iter().map(|to| (&one[..], &to[..])).collect(),
+        (many, [one]) => many.iter().map(|from| (&from[..], &one[..])).collect(),
+        (from, to) if from.len() == to.len() => {
+            from.iter().zip(to).map(|(from, to)| (&from[..], &to[..])).collect()
+        }
         _ => bail!("expected as many --to as --from, found {} and {}", to.len(), from.len()),
     })
-}
-
-/// States one after another, each as wide as the model's.
-pub(crate) fn rows<'a>(
-    model: &Model,
-    what: &str,
-    states: impl Iterator<Item = &'a State>,
-) -> anyhow::Result<Vec<f32>> {
-    let width = model.dimensions().state();
-    let mut all = Vec::new();
-    for State(state) in states {
-        if state.len() != width {
-            bail!("{what}: expected {width} numbers, found {}", state.len());
-        }
-        all.extend_from_slice(state);
-    }
-    Ok(all)
 }

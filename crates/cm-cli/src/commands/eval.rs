@@ -58,6 +58,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
             ),
             places: &places,
             values: None,
+            steps: None,
             goals: &goals,
             paths: &paths,
         };

@@ -1,5 +1,6 @@
 //! One file per command.
 
+pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod data;
 pub(crate) mod distance;
@@ -11,6 +12,7 @@ pub(crate) mod plan;
 pub(crate) mod plot;
 pub(crate) mod reproduce;
 pub(crate) mod train;
+pub(crate) mod view;
 
 use std::path::{Path, PathBuf};
 
@@ -32,7 +34,7 @@ pub(crate) fn device(wanted: Device) -> anyhow::Result<Device> {
 pub(crate) struct RunArguments {
     /// Folder of the run.
     run: PathBuf,
-    /// The model of the last checkpoint instead of the best evaluation's.
+    /// The model of the last checkpoint instead of the best one.
     #[arg(long)]
     last: bool,
 }
@@ -50,25 +52,6 @@ impl RunArguments {
             );
         }
         Ok(Model::load(&self.folder(), !self.last)?)
-    }
-}
-
-/// A state on the command line: numbers separated by commas.
-#[derive(Clone, Debug)]
-pub(crate) struct State(pub(crate) Vec<f32>);
-
-impl std::str::FromStr for State {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let numbers: Result<Vec<f32>, _> =
-            text.split(',').map(|part| part.trim().parse()).collect();
-        match numbers {
-            Ok(numbers) if numbers.iter().all(|number: &f32| number.is_finite()) => {
-                Ok(Self(numbers))
-            }
-            _ => Err(format!("expected finite numbers separated by commas, found `{text}`")),
-        }
     }
 }
 

@@ -2,41 +2,49 @@
 
 use std::path::PathBuf;
 
-use anyhow::Context;
-use cm_train::{GreedyPath, Links, Planner, RoadMap, Task};
+use anyhow::bail;
+use cm_train::{GreedyPath, Links, Model, Planner, RoadMap, Task};
 use serde_json::json;
 
-use super::distance::{MAP_STATES, rows};
-use super::{Axes, RunArguments, State, data_states, make_parent};
+use super::distance::MAP_STATES;
+use super::{Axes, RunArguments, data_states, make_parent};
 use crate::figures::Map;
+use crate::states::{Lazy, Named};
+use crate::words::{in_json, in_words, warning};
 
 #[derive(clap::Args)]
 #[command(
-    after_help = "A greedy path goes from state to state of the data, each within --radius of the last, always to the one from which the learned \
-        distance to the goal is least. Far goals are better reached with --link, which adds up short distances instead of trusting long ones.\n\n\
-        Examples:\n  cm plan runs/plane --from=-20,0 --to 0,20 --figure plan.png\n  \
-        cm plan runs/plane --from=-20,0 --to 0,20 --radius 3 --link 3"
+    after_help = "The path is the shortest one over states of the data, along links that some trajectory took. For runs without such links \
+        (those of the paper's environments), --link composes it of moves within --radius; --greedy always goes to where the learned distance to the \
+        goal is least, and may stop half way. A path that does not arrive is an error.\n\n\
+        Examples:\n  cm plan runs/walks --from -10,0 --to 0,10 --figure plan.png\n  \
+        cm plan runs/plane --from -20,0 --to 0,20 --radius 3 --link 3\n  \
+        cm plan runs/plane --from -20,0 --to 0,20 --greedy"
 )]
 pub(crate) struct Arguments {
     #[command(flatten)]
     run: RunArguments,
-    /// The state to start from, its numbers separated by commas.
-    #[arg(long, value_name = "STATE")]
-    from: State,
+    /// The state to start from: its numbers separated by commas, or TRAJECTORY:STEP of the data.
+    #[arg(long, value_name = "STATE", allow_hyphen_values = true)]
+    from: Named,
     /// The state to get to.
-    #[arg(long, value_name = "STATE")]
-    to: State,
-    /// How far one move may go; five times the data's median step if not given.
+    #[arg(long, value_name = "STATE", allow_hyphen_values = true)]
+    to: Named,
+    /// Compose the path of moves no longer than this by the learned distance, whether the data took
+    /// them or not.
+    #[arg(long, value_name = "DISTANCE", conflicts_with = "greedy")]
+    link: Option<f32>,
+    /// Go down the learned distance to the goal from state to state.
+    #[arg(long)]
+    greedy: bool,
+    /// How far one move may go with --link or --greedy; five times the data's median step if not
+    /// given.
     #[arg(long)]
     radius: Option<f32>,
-    /// Compose far distances of moves no longer than this by the learned distance, and take the
-    /// shortest way.
-    #[arg(long, value_name = "DISTANCE", conflicts_with_all = ["arrived", "longest"])]
-    link: Option<f32>,
-    /// How near to the goal is near enough; the radius if not given.
-    #[arg(long)]
+    /// How near to the goal is near enough for --greedy; the radius if not given.
+    #[arg(long, requires = "greedy")]
     arrived: Option<f32>,
-    /// The longest path.
+    /// The longest path of --greedy.
     #[arg(long, default_value_t = 1000)]
     longest: usize,
     /// Draw it over a map of the distance (png or svg).
@@ -52,70 +60,104 @@ pub(crate) struct Arguments {
 
 /// States of the data that are linked: every pair of them within the radius costs a distance.
 const LINKED_STATES: usize = 2_000;
+/// Moves no longer than this by the learned distance, if nothing says otherwise.
+const LINK: f32 = 3.0;
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let model = arguments.run.model()?;
-    let from = rows(&model, "--from", std::iter::once(&arguments.from))?;
-    let to = rows(&model, "--to", std::iter::once(&arguments.to))?;
-    let task = model.settings().task.open().context("the task of the run")?;
-    let states = data_states(&model, &task, MAP_STATES);
-    let places = states.concat();
-    let radius = arguments.radius.unwrap_or_else(|| 5.0 * median_step(&model, &task));
-    let paths = match arguments.link {
-        Some(longest) => {
-            let places = data_states(&model, &task, LINKED_STATES).concat();
-            RoadMap::new(&model, &places, Links { radius, longest })?.paths(&from, &to)?
-        }
-        None => {
-            let (longest, arrived) = (arguments.longest, arguments.arrived.unwrap_or(radius));
-            Planner { radius, longest, arrived }.paths(&model, &places, &from, &to)?
-        }
-    };
-    let path = &paths[0];
+    let lazy = Lazy::new(&model);
+    let from = lazy.state("--from", &arguments.from)?;
+    let to = lazy.state("--to", &arguments.to)?;
+    let path = find(arguments, &lazy, &model, &from, &to)?;
     if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&as_json(path))?);
+        println!("{}", serde_json::to_string_pretty(&as_json(&model, &path))?);
     } else {
-        print(path);
+        print(&model, &path);
     }
     if let Some(file) = &arguments.figure {
         arguments.axes.check(model.dimensions().state())?;
         make_parent(file)?;
-        let distances = model.distances_to(&places, &to)?;
+        let states = data_states(&model, lazy.task()?, MAP_STATES);
+        let distances = model.distances_to(&states.concat(), &to)?;
         let show = |state: &Vec<f32>| arguments.axes.of(state);
         let map = Map {
-            title: &format!("Greedy path by {}", model.settings().method.method().title()),
+            title: &format!("Path by {}", model.settings().method.method().title()),
             places: &states.iter().map(show).collect::<Vec<_>>(),
             values: Some(&distances),
+            steps: model.calibration(),
             goals: &[arguments.axes.of(&to)],
             paths: &[path.states.iter().map(show).collect()],
         };
         map.save(file)?;
     }
+    if !path.arrived {
+        let moves = path.states.len() - 1;
+        match model.roads() {
+            Some(_) if !arguments.greedy && arguments.link.is_none() => {
+                bail!("no way: no chain of trajectories leads from {from:?} to {to:?}")
+            }
+            _ => bail!(
+                "the path does not arrive: after {moves} moves no move within the radius leads \
+                 nearer"
+            ),
+        }
+    }
     Ok(())
 }
 
-fn print(path: &GreedyPath) {
-    for (state, distance) in path.states.iter().zip(&path.distances) {
-        println!("{state:?}  {distance:.4} to go");
+fn find(
+    arguments: &Arguments,
+    lazy: &Lazy<'_>,
+    model: &Model,
+    from: &[f32],
+    to: &[f32],
+) -> anyhow::Result<GreedyPath> {
+    let composed = model.roads().is_some();
+    if composed && !arguments.greedy && arguments.link.is_none() && arguments.radius.is_none() {
+        return Ok(model.path(from, to)?);
     }
-    let end =
-        if path.arrived { "arrived" } else { "stuck: no move within the radius leads nearer" };
-    let moves = path.states.len() - 1;
-    let s = if moves == 1 { "" } else { "s" };
-    println!("{end} after {moves} move{s}, {:.2} long", path.length());
+    let task = lazy.task()?;
+    let radius = arguments.radius.unwrap_or_else(|| 5.0 * median_step(model, task));
+    let paths = if arguments.greedy || !model.is_quasimetric() {
+        let (longest, arrived) = (arguments.longest, arguments.arrived.unwrap_or(radius));
+        let places = data_states(model, task, MAP_STATES).concat();
+        Planner { radius, longest, arrived }.paths(model, &places, from, to)?
+    } else {
+        let places = data_states(model, task, LINKED_STATES).concat();
+        let longest = arguments.link.unwrap_or(LINK);
+        RoadMap::new(model, &places, Links { radius, longest })?.paths(from, to)?
+    };
+    let first = paths.into_iter().next();
+    first.ok_or_else(|| anyhow::anyhow!("--from: expected a state, found none"))
 }
 
-fn as_json(path: &GreedyPath) -> serde_json::Value {
+fn print(model: &Model, path: &GreedyPath) {
+    for (state, &distance) in path.states.iter().zip(&path.distances) {
+        println!("{state:?}  {} to go", in_words(model, distance));
+    }
+    let moves = path.states.len() - 1;
+    if path.arrived {
+        let whole = in_words(model, path.distances[0]);
+        let s = if moves == 1 { "" } else { "s" };
+        println!("arrived after {moves} move{s}, {:.2} long: {whole}", path.length());
+    }
+    warning(model).iter().for_each(|warning| println!("{warning}"));
+}
+
+fn as_json(model: &Model, path: &GreedyPath) -> serde_json::Value {
+    let number = |&distance: &f32| if distance.is_finite() { json!(distance) } else { json!(null) };
     json!({
         "arrived": path.arrived,
         "length": path.length(),
         "states": path.states,
-        "distances": path.distances,
+        "distances": path.distances.iter().map(number).collect::<Vec<_>>(),
+        "steps": in_json(model, path.distances[0]),
+        "read_out": model.read_out().to_string(),
     })
 }
 
 /// The median length of a step of the data, in its own units.
-fn median_step(model: &cm_train::Model, task: &Task) -> f32 {
+fn median_step(model: &Model, task: &Task) -> f32 {
     let data = &task.data;
     let mut lengths = Vec::new();
     for trajectory in 0..data.trajectories() {

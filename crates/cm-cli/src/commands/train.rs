@@ -96,10 +96,17 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
 }
 
 fn print(job: &Job, report: &Report) {
-    let state = if report.finished { "done" } else { "stopped; the same command goes on" };
+    let state = match (report.finished, report.early) {
+        (_, true) => "done, since held-out trajectories gain nothing more",
+        (true, _) => "done",
+        _ => "stopped; the same command goes on",
+    };
     println!("{}: step {}, {state}", job.folder.display(), report.step);
     if let Some((step, success)) = report.best {
         println!("  best success {:.1} % at step {step}", 100.0 * success);
+    }
+    if let Some((step, loss)) = report.held_out {
+        println!("  best held-out loss {loss:.3} at step {step}");
     }
     let timings = &report.timings;
     if !timings.learning.is_zero() {
@@ -121,6 +128,8 @@ fn as_json(job: &Job, report: &Report) -> serde_json::Value {
         "step": report.step,
         "finished": report.finished,
         "best": best,
+        "early": report.early,
+        "held_out": report.held_out.map(|(step, loss)| json!({ "step": step, "loss": loss })),
         "learning_seconds": report.timings.learning.as_secs_f64(),
         "evaluating_seconds": report.timings.evaluating.as_secs_f64(),
         "overhead": report.timings.overhead(),

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use cm_draw::{Drawing, Drawn, Error, colour, colour_scale, save, star, text};
+use cm_draw::{Drawing, Drawn, Error, colour, colour_scale, label, save, star, text, ticks};
+use cm_train::Calibration;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
@@ -17,6 +18,8 @@ pub(crate) struct Map<'a> {
     pub(crate) places: &'a [[f32; 2]],
     /// The learned distance from each to the goal; grey without.
     pub(crate) values: Option<&'a [f32]>,
+    /// What distances are in steps.
+    pub(crate) steps: Option<&'a Calibration>,
     /// Stars.
     pub(crate) goals: &'a [[f32; 2]],
     /// Lines from a dot, in the order they are walked.
@@ -28,6 +31,8 @@ const LEFT: i32 = 56;
 const TOP: i32 = 44;
 const BOTTOM: i32 = 84;
 const STAR: i32 = 12;
+/// Places without a number.
+const NO_WAY: RGBColor = RGBColor(205, 205, 205);
 /// Paths, and a halo that sets them off from any colour below.
 const PATH: RGBColor = RGBColor(200, 0, 60);
 
@@ -61,10 +66,11 @@ impl Drawing for Map<'_> {
         }
         for index in order {
             let shade = match self.values {
+                Some(values) if values[index].is_infinite() => NO_WAY,
                 Some(values) => {
                     colour(f64::from((values[index] - low) / (high - low).max(f32::MIN_POSITIVE)))
                 }
-                None => RGBColor(205, 205, 205),
+                None => NO_WAY,
             };
             area.draw(&Circle::new(frame.pixel(self.places[index]), 2, shade.filled()))?;
         }
@@ -98,6 +104,17 @@ impl Map<'_> {
         if low < high { (low, high) } else { (low.min(0.0), low.min(0.0) + 1.0) }
     }
 
+    /// The steps of some distances on the map: `2 about 11 (8 to 15), 4 about 30 (21 to 40)`.
+    fn some_steps(&self, steps: &Calibration) -> String {
+        let (low, high) = self.range();
+        let told = ticks(f64::from(low), f64::from(high), 3.0).into_iter().filter_map(|tick| {
+            let found = steps.steps(tick as f32).filter(|_| tick > 0.0)?;
+            let (about, low, high) = (found.about, found.low, found.high);
+            Some(format!("{} about {about:.0} ({low:.0} to {high:.0})", label(tick)))
+        });
+        told.collect::<Vec<_>>().join(", ")
+    }
+
     fn draw_legend<DB: DrawingBackend>(
         &self,
         area: &DrawingArea<DB, Shift>,
@@ -109,6 +126,11 @@ impl Map<'_> {
             star(area, (x, y), STAR)?;
             area.draw(&Text::new("goal", (x + 14, y), text(14, HPos::Left, VPos::Center)))?;
             x += 84;
+        }
+        if let Some(steps) = self.steps {
+            let line = format!("nats in steps: {}", self.some_steps(steps));
+            let below = (LEFT + 10, y + 20);
+            area.draw(&Text::new(line, below, text(14, HPos::Left, VPos::Center)))?;
         }
         if !self.paths.is_empty() {
             area.draw(&PathElement::new([(x, y), (x + 26, y)], PATH.stroke_width(2)))?;

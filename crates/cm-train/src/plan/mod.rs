@@ -1,10 +1,15 @@
 //! Paths through given places that go down a learned distance.
 
+use std::cmp::Ordering;
+
 mod greedy;
 mod road_map;
+mod roads;
 
 pub use greedy::Planner;
 pub use road_map::{Links, RoadMap};
+pub use roads::Roads;
+pub(crate) use roads::Way;
 
 /// A path that goes from place to place, always to where less of the way remains.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,11 +24,11 @@ pub struct GreedyPath {
 }
 
 impl GreedyPath {
-    fn starting(state: &[f32], distance: f32) -> Self {
+    pub(crate) fn starting(state: &[f32], distance: f32) -> Self {
         Self { states: vec![state.to_vec()], distances: vec![distance], arrived: false }
     }
 
-    fn push(&mut self, state: &[f32], distance: f32) {
+    pub(crate) fn push(&mut self, state: &[f32], distance: f32) {
         self.states.push(state.to_vec());
         self.distances.push(distance);
     }
@@ -37,4 +42,27 @@ impl GreedyPath {
 
 fn l2(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum::<f32>().sqrt()
+}
+
+/// A length in the order of numbers.
+struct Length(f32);
+
+impl PartialEq for Length {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Length {}
+
+impl PartialOrd for Length {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Length {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.total_cmp(&other.0)
+    }
 }

@@ -1,11 +1,11 @@
 //! Far distances composed of near ones.
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use cm_nn::check::positive;
 
-use super::{GreedyPath, l2};
+use super::{GreedyPath, Length, l2};
 use crate::{Error, Model, Result};
 
 /// Which places are linked in a [`RoadMap`].
@@ -181,27 +181,4 @@ struct Way {
     remaining: f32,
     /// The next place; none if that is the goal.
     next: Option<usize>,
-}
-
-/// A length in the order of numbers.
-struct Length(f32);
-
-impl PartialEq for Length {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Length {}
-
-impl PartialOrd for Length {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Length {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.0.total_cmp(&other.0)
-    }
 }

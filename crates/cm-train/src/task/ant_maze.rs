@@ -11,7 +11,9 @@ use serde::{Deserialize, Serialize};
 use toml::Table;
 
 use super::{Environment, Task, yes};
-use crate::{EvaluationSettings, Method, MethodSettings, Result, RunSettings};
+use crate::{
+    EvaluationSettings, HeldOut, Method, MethodSettings, ReadOut, Result, RunSettings,
+};
 
 /// D4RL's AntMaze on MuJoCo, which is looked for when the task is opened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -72,6 +74,8 @@ impl RunSettings {
             log_every: 100,
             evaluate_every: 10_000,
             checkpoint_every: 10_000,
+            read_out: ReadOut::NoAction,
+            held_out: HeldOut::default(),
             goals: Goals::geometric(0.99),
             evaluation: EvaluationSettings { episodes: 50, seed: 0 },
             task: task.into(),

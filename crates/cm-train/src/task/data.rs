@@ -9,7 +9,7 @@ use cm_replay::{Goals, ReadOptions, read};
 use serde::{Deserialize, Serialize};
 
 use super::{Environment, Task, World, yes};
-use crate::{Method, MethodSettings, Result, RunSettings, Scaling};
+use crate::{HeldOut, Method, MethodSettings, ReadOut, Result, RunSettings, Scaling};
 
 /// Trajectories of one's own; there is nothing to evaluate in.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -71,14 +71,26 @@ impl Task {
 }
 
 impl RunSettings {
-    /// A start for trajectories of one's own in `file`.
+    /// A start for trajectories of one's own in `file`: one in ten is held out, and training ends
+    /// when the loss on those does not fall any more.
+    ///
+    /// Goals are later states of the same trajectory, never the state itself: where states are
+    /// numbers with many digits, a state is met exactly only at once, and a metric that must be 0
+    /// there and not next to it spends itself on that. They are cut at the trajectory's end.
     pub fn own_data(method: Method, file: PathBuf) -> Self {
+        let read_out = match method {
+            Method::Cmd1 | Method::Cmd2 | Method::Qrl => ReadOut::Composed,
+            _ => ReadOut::DataActions,
+        };
         Self {
-            steps: 10_000,
+            steps: 6_000,
+            checkpoint_every: 1_000,
+            read_out,
+            held_out: HeldOut { share: 0.1, every: 250, patience: 4, least: 0.002 },
             observation_noise: 0.0,
             stay_at_goal: false,
             evaluate_every: 0,
-            goals: Goals::geometric(0.95),
+            goals: Goals::geometric(0.9),
             task: DataTask { file, goal: None, scale: true }.into(),
             method: MethodSettings::own_data(method),
             ..Self::plane(method)

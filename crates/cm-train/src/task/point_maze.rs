@@ -10,7 +10,9 @@ use cm_replay::{Dataset, End, Goals, Matrix};
 use serde::{Deserialize, Serialize};
 
 use super::{Environment, Task, TaskSettings};
-use crate::{EvaluationSettings, Method, MethodSettings, Result, RunSettings, Scaling};
+use crate::{
+    EvaluationSettings, HeldOut, Method, MethodSettings, ReadOut, Result, RunSettings, Scaling,
+};
 
 /// The paper's 2-D experiment: the world is made and the data collected.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -76,6 +78,8 @@ impl RunSettings {
             log_every: 100,
             evaluate_every: 5_000,
             checkpoint_every: 5_000,
+            read_out: ReadOut::NoAction,
+            held_out: HeldOut::default(),
             goals: Goals { include_current: true, end: End::Clip, ..Goals::geometric(0.8) },
             evaluation: EvaluationSettings::default(),
             task: PointMazeTask::default().into(),

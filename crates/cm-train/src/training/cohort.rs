@@ -9,7 +9,7 @@ use cm_learner::{BatchSource, Learner, Metrics};
 use cm_nn::{Backend, Captured, DfdxBackend, Snapshot, Var};
 
 use super::{Event, Run, Setup, Timings};
-use crate::{Result, RunSettings, evaluate};
+use crate::{Result, RunSettings, Validation, evaluate};
 
 /// Several runs on one backend: replica `i` of the backend is the run `members[i]`.
 pub(super) struct Cohort<'m, B: Backend> {
@@ -103,9 +103,11 @@ impl<'m, B: Backend> Cohort<'m, B> {
             if evaluate {
                 self.evaluate(runs, |run| run.evaluates(), watch)?;
             }
-            if save {
+            let ends = self.validate(runs, watch)?;
+            if save || !ends.is_empty() {
                 self.checkpoint(runs)?;
             }
+            ends.into_iter().for_each(|member| runs[member].end_early());
         }
         let done = |run: &Run<'_>| !run.is_well() || run.checkpointed == Some(run.step);
         match self.members.iter().all(|&member| done(&runs[member])) {
@@ -127,7 +129,9 @@ impl<'m, B: Backend> Cohort<'m, B> {
         let RunSettings { steps, log_every, evaluate_every, checkpoint_every, .. } = self.settings;
         let next = |every: u64| (self.step / every + 1).saturating_mul(every);
         let evaluation = if self.any_evaluates(runs) { next(evaluate_every) } else { steps };
-        next(log_every).min(next(checkpoint_every)).min(evaluation).min(steps)
+        let looks = self.members.iter().any(|&member| runs[member].validator.is_some());
+        let look = if looks { next(self.settings.held_out.every.max(1)) } else { steps };
+        next(log_every).min(next(checkpoint_every)).min(evaluation).min(look).min(steps)
     }
 
     /// Steps until `due` or `stop`; returns the metrics of the last one, by replica. Reading them
@@ -150,7 +154,9 @@ impl<'m, B: Backend> Cohort<'m, B> {
         let metrics = self.captured.output().map_or(&[][..], Vec::as_slice);
         let values = Var::read(&metrics.iter().map(|(_, metric)| metric).collect::<Vec<_>>())?;
         timings.learning = started.elapsed().saturating_sub(timings.sampling);
-        for &member in self.members {
+        for &member in
+            self.members.iter().filter(|&&member| runs[member].is_well()).collect::<Vec<_>>()
+        {
             runs[member].step = self.step;
             runs[member].timings.sampling += timings.sampling;
             runs[member].timings.learning += timings.learning;
@@ -207,6 +213,51 @@ impl<'m, B: Backend> Cohort<'m, B> {
             run.timings.evaluating += started.elapsed() + std::mem::take(&mut reading);
         }
         Ok(())
+    }
+
+    /// Looks at held-out trajectories where that is due; returns the runs that end with it.
+    fn validate(
+        &self,
+        runs: &mut [Run<'_>],
+        watch: &mut impl FnMut(usize, Event),
+    ) -> Result<Vec<usize>> {
+        let due = |run: &Run<'_>| {
+            let every = run.settings.held_out.every.max(1);
+            let at = self.step.is_multiple_of(every) || self.step == run.settings.steps;
+            run.is_well() && run.validator.is_some() && at
+        };
+        if !self.members.iter().any(|&member| due(&runs[member])) {
+            return Ok(Vec::new());
+        }
+        let started = Instant::now();
+        let snapshots = self.learner.parameters().snapshots()?;
+        let mut ends = Vec::new();
+        for (&member, parameters) in self.members.iter().zip(&snapshots) {
+            let run = &mut runs[member];
+            if !due(run) {
+                continue;
+            }
+            match self.look(run, parameters) {
+                Ok(Some((found, end))) => {
+                    watch(member, Event::Validated { step: run.step, found });
+                    ends.extend(end.then_some(member));
+                }
+                Ok(None) => run.validator = None,
+                Err(error) => run.note(Err(error)),
+            }
+            run.timings.evaluating += started.elapsed() / self.members.len() as u32;
+        }
+        Ok(ends)
+    }
+
+    fn look(&self, run: &mut Run<'_>, parameters: &Snapshot) -> Result<Option<(Validation, bool)>> {
+        run.check_finite(parameters)?;
+        let Some(validator) = &run.validator else { return Ok(None) };
+        self.actor.learner.restore(0, parameters)?;
+        let found = validator.look(&self.actor.backend, self.actor.learner.as_ref())?;
+        let Some(found) = found else { return Ok(None) };
+        let end = run.validated(&found, parameters)?;
+        Ok(Some((found, end)))
     }
 
     fn act(&self, run: &mut Run<'_>, parameters: &Snapshot) -> Result<f64> {

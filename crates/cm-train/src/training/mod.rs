@@ -108,6 +108,7 @@ pub(crate) fn train_with<S: Setup>(
             break;
         }
     }
+    runs.iter_mut().for_each(Run::finish);
     let mut runs = runs.into_iter().map(Run::report);
     Ok(reports.into_iter().filter_map(|report| report.or_else(|| runs.next())).collect())
 }

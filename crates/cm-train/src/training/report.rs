@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::Validation;
+
 /// What happens in a run, for progress bars and live tables.
 #[derive(Clone, Debug)]
 pub enum Event {
@@ -24,6 +26,13 @@ pub enum Event {
         /// The share of episodes that reached their goals.
         success: f64,
     },
+    /// Trajectories that are held out were looked at.
+    Validated {
+        /// Steps done.
+        step: u64,
+        /// What was found.
+        found: Validation,
+    },
 }
 
 /// How a run ended.
@@ -31,8 +40,12 @@ pub enum Event {
 pub struct Report {
     /// Steps done.
     pub step: u64,
-    /// Whether all of them are.
+    /// Whether all of them are, or training ended early.
     pub finished: bool,
+    /// Whether it ended early: the loss on held-out trajectories fell no more.
+    pub early: bool,
+    /// The smallest loss on held-out trajectories: after which step, and the loss.
+    pub held_out: Option<(u64, f64)>,
     /// The best evaluation: after which step, and its success rate.
     pub best: Option<(u64, f64)>,
     /// Where the time went, of this call alone.

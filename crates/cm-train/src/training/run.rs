@@ -5,8 +5,12 @@ use std::fs::File;
 use cm_nn::Snapshot;
 
 use super::{Replica, Report, Timings};
+use crate::finish::finish;
+use crate::held_out::Validator;
 use crate::record::{Events, Table};
-use crate::{Checkpoint, Device, Error, Evaluation, Result, RunFolder, RunSettings, Task};
+use crate::{
+    Checkpoint, Device, Error, Evaluation, Result, RunFolder, RunSettings, Task, Validation,
+};
 
 /// A run under way.
 pub(super) struct Run<'a> {
@@ -23,6 +27,10 @@ pub(super) struct Run<'a> {
     /// What was read of the checkpoint, until a learner has taken it.
     resume: Option<[Snapshot; 2]>,
     pub(super) timings: Timings,
+    /// Batches of held-out trajectories, if they are looked at.
+    pub(super) validator: Option<Validator>,
+    /// Whether the loss on held-out trajectories has fallen no more for long enough.
+    early: bool,
     failure: Option<Error>,
     /// Held as long as the run is under way.
     _lock: File,
@@ -44,7 +52,13 @@ impl<'a> Run<'a> {
         if let Some(device) = device.filter(|_| step < settings.steps) {
             folder.note_device(step, device)?;
         }
-        Ok(Self {
+        let evaluates = settings.evaluate_every > 0 && task.world.is_some();
+        let validator = match settings.held_out.every > 0 && !evaluates {
+            true => Validator::new(settings, task)?,
+            false => None,
+        };
+        folder.cut_validations(step)?;
+        let mut run = Self {
             metrics: Table::open(&folder.metrics_file(), lengths[0])?,
             evaluations: Table::open(&folder.evaluations_file(), lengths[1])?,
             events: Events::open(&folder.events_file(), lengths[2])?,
@@ -56,9 +70,13 @@ impl<'a> Run<'a> {
             checkpointed,
             resume,
             timings: Timings::default(),
+            validator,
+            early: false,
             failure: None,
             _lock: lock,
-        })
+        };
+        run.early = run.out_of_patience();
+        Ok(run)
     }
 
     /// Parameters and optimisers that a new learner goes on with; none at the beginning.
@@ -73,12 +91,12 @@ impl<'a> Run<'a> {
 
     /// Whether there are steps to do and nothing has failed.
     pub(super) fn goes_on(&self) -> bool {
-        self.failure.is_none() && self.step < self.settings.steps
+        self.is_well() && self.step < self.settings.steps
     }
 
-    /// Whether nothing has failed.
+    /// Whether nothing has failed and it has not ended early.
     pub(super) fn is_well(&self) -> bool {
-        self.failure.is_none()
+        self.failure.is_none() && !self.early
     }
 
     /// Notes the first failure; the run ends with it.
@@ -90,9 +108,58 @@ impl<'a> Run<'a> {
 
     /// How it ended.
     pub(super) fn report(self) -> Result<Report> {
-        let Self { step, best, timings, .. } = self;
-        let finished = step >= self.settings.steps;
-        self.failure.map_or(Ok(Report { step, finished, best, timings }), Err)
+        let Self { step, best, timings, early, .. } = self;
+        let finished = early || step >= self.settings.steps;
+        let (best, held_out) = match self.validator {
+            Some(_) => (None, best.map(|(step, value)| (step, -value))),
+            None => (best, None),
+        };
+        self.failure.map_or(Ok(Report { step, finished, early, held_out, best, timings }), Err)
+    }
+
+    /// What the models need beside their weights, when all steps are done.
+    pub(super) fn finish(&mut self) {
+        if self.failure.is_none() && (self.early || self.step >= self.settings.steps) {
+            let finished = finish(self.folder, self.settings, self.task);
+            self.note(finished);
+        }
+    }
+
+    /// Whether so many looks were without a smaller loss that training ends.
+    fn out_of_patience(&self) -> bool {
+        let crate::HeldOut { every, patience, .. } = self.settings.held_out;
+        let looks = |(best, _): (u64, f64)| (self.step.saturating_sub(best)) / every.max(1);
+        let late = self.best.is_some_and(|best| looks(best) >= patience);
+        self.validator.is_some() && patience > 0 && late
+    }
+
+    /// Writes down what held-out trajectories say, and the model if it is the best so far. Returns
+    /// whether training ends.
+    pub(super) fn validated(&mut self, found: &Validation, parameters: &Snapshot) -> Result<bool> {
+        let values = [
+            ("held_out_loss", found.held_out.loss),
+            ("training_loss", found.training.loss),
+            ("held_out_accuracy", found.held_out.accuracy),
+            ("training_accuracy", found.training.accuracy),
+        ];
+        if !found.held_out.loss.is_finite() {
+            let loss = found.held_out.loss as f32;
+            return Err(self.diverged("the loss on held-out trajectories".to_owned(), loss));
+        }
+        self.folder.note_validation(self.step, &values)?;
+        self.events.push(self.step, &values)?;
+        // The larger the better, as with evaluations.
+        let value = -found.held_out.loss;
+        if self.best.is_none_or(|(_, best)| value > best + self.settings.held_out.least) {
+            self.best = Some((self.step, value));
+            RunFolder::save_model(&self.folder.best_file(), parameters, &self.task.scaling)?;
+        }
+        Ok(self.out_of_patience())
+    }
+
+    /// Ends the run before its last step.
+    pub(super) fn end_early(&mut self) {
+        self.early = true;
     }
 
     pub(super) fn evaluates(&self) -> bool {

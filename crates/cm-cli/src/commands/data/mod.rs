@@ -2,6 +2,7 @@
 
 mod generate;
 mod print;
+mod walks;
 
 use std::path::{Path, PathBuf};
 
@@ -43,6 +44,10 @@ enum Command {
     #[command(after_help = "Examples:\n  cm data generate antmaze-umaze\n  \
             cm data generate antmaze-large-play --transitions 100000 --cells round --d4rl-hdf5")]
     Generate(generate::Arguments),
+    /// Write walks through a small world whose distances are known, as CSV: something to try
+    /// `cm train --data` on.
+    #[command(after_help = "Example:\n  cm data walks ring ring.csv")]
+    Walks(walks::Arguments),
     /// Check a downloaded data set: checksums, then that the files hold what the manifest says.
     #[command(after_help = "Example:\n  cm data verify antmaze-umaze-v2")]
     Verify {
@@ -94,6 +99,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         Command::Info { name } => print::info(&Manifest::find(&name, &cache)?, &cache),
         Command::Download { name } => download(&Manifest::find(&name, &cache)?, &cache),
         Command::Generate(arguments) => generate::run(&arguments, &cache),
+        Command::Walks(arguments) => walks::run(&arguments),
         Command::Verify { name } => verify(&Manifest::find(&name, &cache)?, &cache),
         Command::Convert { input, output, reading } => {
             convert(&input, &output, &reading.options(false))

@@ -50,6 +50,7 @@ pub(super) fn add_maps(
             ),
             places: maze.states(),
             values: Some(&model.distances_to(places, goal)?),
+            steps: None,
             goals: &[*goal],
             paths: &paths,
         }
