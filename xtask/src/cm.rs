@@ -25,8 +25,9 @@ pub(crate) fn run(name: &str, passed: &Passed) -> anyhow::Result<ExitCode> {
     cargo_run(&["-p", "cm-cli", "--bin", "cm"], [name].iter().map(OsStr::new), passed)
 }
 
-/// Builds and calls the example that compares learned distances with exact ones; its figures go to
-/// `target/verify` unless `--out` says otherwise.
+/// Builds and calls the examples that compare learned distances with exact ones, of tabular
+/// processes (its figures go to `target/verify` unless `--out` says otherwise) and of continuous
+/// worlds.
 pub(crate) fn verify(passed: &Passed) -> anyhow::Result<ExitCode> {
     let names_folder = |argument: &OsString| {
         let text = argument.to_string_lossy();
@@ -37,7 +38,13 @@ pub(crate) fn verify(passed: &Passed) -> anyhow::Result<ExitCode> {
         false => &["--out", "target/verify"],
     };
     let example = ["-p", "cm-learner-tests", "--example", "learned_against_exact"];
-    cargo_run(&example, folder.iter().map(OsStr::new), passed)
+    let tabular = cargo_run(&example, folder.iter().map(OsStr::new), passed)?;
+    let helps = passed.arguments.iter().any(|argument| argument == "--help" || argument == "-h");
+    if tabular != ExitCode::SUCCESS || helps {
+        return Ok(tabular);
+    }
+    let nothing = Passed { arguments: Vec::new() };
+    cargo_run(&["-p", "cm-train", "--example", "walks"], std::iter::empty(), &nothing)
 }
 
 /// The program that cargo finds by `target`, with `first` and what was passed. What it says and how

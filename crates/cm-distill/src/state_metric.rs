@@ -82,6 +82,22 @@ impl StateMetricSettings {
 /// distance from a state to itself is exactly 0.
 ///
 /// Parameters: `states/quasimetric/...`, `states/potential/...`.
+///
+/// ```
+/// use cm_distill::{StateMetric, StateMetricSettings};
+/// use cm_learner::{Dimensions, StateDistance};
+/// use cm_nn::{DfdxBackend, Var};
+///
+/// let backend = DfdxBackend::new(0);
+/// let dimensions = Dimensions::new(2, 1, 0..2)?;
+/// let metric = StateMetric::new(&backend, &StateMetricSettings::own_data(), &dimensions)?;
+/// let states = Var::new(&backend, [3, 2], vec![0.0, 0.0, 1.0, -1.0, 0.5, 2.0])?;
+/// let points = metric.points(&states)?;
+/// let all = metric.pairs(&points, &points)?.to_vec()?;
+/// assert_eq!(all[0], 0.0);
+/// assert!(all[2] <= all[1] + all[5] + 1e-5);
+/// # Ok::<(), cm_distill::Error>(())
+/// ```
 pub struct StateMetric<B: Backend> {
     settings: StateMetricSettings,
     features: Features<B>,

@@ -36,6 +36,9 @@ struct Arguments {
     /// Folder for data and runs.
     #[arg(long, default_value = "target/walks")]
     out: PathBuf,
+    /// Compare the runs that are there.
+    #[arg(long)]
+    again: bool,
     /// A file of settings in TOML in the place of the preset's, `task` apart.
     #[arg(long)]
     settings: Option<PathBuf>,
@@ -85,7 +88,7 @@ fn run(arguments: &Arguments, world: Course) -> Result<f64> {
     settings.seed = arguments.seed;
     let name = format!("{world}-{}-{}", arguments.method, arguments.seed);
     let folder = RunFolder::new(arguments.out.join(name));
-    if folder.path().exists() {
+    if folder.path().exists() && !arguments.again {
         std::fs::remove_dir_all(folder.path())?;
     }
     let task = settings.task.open()?;

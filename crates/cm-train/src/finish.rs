@@ -23,6 +23,8 @@ const STREAM: u32 = 0x021;
 
 /// Adds to the models in `folder` what their read-out needs: ways over the data, actions of the
 /// data, steps for distances.
+///
+/// A model that has it is left alone.
 pub(crate) fn finish(folder: &RunFolder, settings: &RunSettings, task: &Task) -> Result<()> {
     if settings.read_out == ReadOut::NoAction {
         return Ok(());
@@ -36,6 +38,10 @@ pub(crate) fn finish(folder: &RunFolder, settings: &RunSettings, task: &Task) ->
 }
 
 fn finish_model(file: &Path, settings: &RunSettings, task: &Task) -> Result<()> {
+    let mut stored = Snapshot::load_safetensors(file)?;
+    if Extras::are_in(&stored) {
+        return Ok(());
+    }
     let mut model = Model::load_file(settings.clone(), file)?;
     let split = settings.held_out.split(&task.data)?;
     let mut extras = Extras { goal_actions: some_actions(&task.data), ..Extras::default() };
@@ -59,36 +65,46 @@ fn finish_model(file: &Path, settings: &RunSettings, task: &Task) -> Result<()> 
             extras.violations = Some(violated as f32 / triangles.max(1) as f32);
         }
     }
-    let mut stored: Snapshot = Snapshot::load_safetensors(file)?
-        .into_iter()
-        .filter(|(name, _)| !name.starts_with("distance/"))
-        .collect();
     stored.extend(extras.snapshot(task.dimensions.action()));
     Ok(stored.save_safetensors(file)?)
 }
 
 /// Rows `(from, to)` of held-out trajectories, the first before the second, those of one goal
 /// together.
+///
+/// The steps between are those of a first arrival: starts from which the trajectory had come to the
+/// goal before are left out, so that walking in circles makes nothing far.
 pub(crate) fn held_out_pairs(
     data: &Dataset,
     split: &Split,
     most_goals: usize,
     most_starts: usize,
 ) -> Vec<(usize, usize)> {
-    let walks: Vec<_> = split
-        .validation
-        .iter()
-        .map(|&walk| data.trajectory(walk))
-        .filter(|rows| rows.len() > 1)
-        .collect();
+    let walks = split.validation.iter().map(|&walk| data.trajectory(walk));
+    let walks: Vec<_> = walks.filter(|rows| rows.len() > 1).collect();
+    let apart = |a: usize, b: usize| {
+        let (a, b) = (data.observations().row(a), data.observations().row(b));
+        a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum::<f32>().sqrt()
+    };
+    let steps = walks.iter().take(100).flat_map(|rows| rows.clone().skip(1));
+    let mut lengths: Vec<f32> = steps.map(|row| apart(row - 1, row)).collect();
+    lengths.sort_by(f32::total_cmp);
+    let step = lengths.get(lengths.len() / 2).copied().unwrap_or(0.0);
     let goals = most_goals.div_ceil(walks.len().max(1)).max(1);
     let mut pairs = Vec::new();
     for rows in walks.iter().take(most_goals) {
         let goals = goals.min(rows.len() - 1);
         for number in 1..=goals {
             let goal = rows.start + number * (rows.len() - 1) / goals;
-            let every = (goal - rows.start).div_ceil(most_starts).max(1);
-            pairs.extend((rows.start..goal).rev().step_by(every).map(|start| (start, goal)));
+            let mut left = false;
+            let first = (rows.start..goal).rev().take_while(|&start| {
+                let away = apart(start, goal);
+                left |= away > 2.0 * step;
+                !left || away > step
+            });
+            let starts: Vec<usize> = first.collect();
+            let every = starts.len().div_ceil(most_starts).max(1);
+            pairs.extend(starts.into_iter().step_by(every).map(|start| (start, goal)));
         }
     }
     pairs
@@ -134,4 +150,27 @@ pub(crate) fn some_actions(data: &Dataset) -> Vec<f32> {
     let count = GOAL_ACTIONS.min(data.steps());
     let row = |number: usize| data.actions().row(number * data.steps() / count).to_vec();
     (0..count).flat_map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use cm_replay::Matrix;
+
+    use super::*;
+
+    /// Twice round a circle: no pair is more than one turn apart.
+    #[test]
+    fn pairs_are_first_arrivals() {
+        let circle = (0..40).flat_map(|step| {
+            let (y, x) = (step as f32 * std::f32::consts::TAU / 20.0).sin_cos();
+            [x, y]
+        });
+        let states = Matrix::from_vec(40, 2, circle.collect()).unwrap();
+        let actions = Matrix::from_vec(40, 1, vec![0.0; 40]).unwrap();
+        let data = Dataset::new(states, actions, vec![40]).unwrap();
+        let split = Split { training: Vec::new(), validation: vec![0] };
+        let pairs = held_out_pairs(&data, &split, 100, 100);
+        assert!(pairs.iter().all(|&(from, to)| from < to && to - from < 20), "{pairs:?}");
+        assert!(pairs.contains(&(20, 38)) && pairs.len() > 300, "{}", pairs.len());
+    }
 }

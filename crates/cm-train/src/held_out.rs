@@ -51,7 +51,19 @@ impl HeldOut {
 
     /// Which trajectories are trained on and which are not. The same for every seed.
     ///
-    /// Trajectories of one row have nothing to learn from and are trained on if nothing else is.
+    /// Nothing is held out of fewer than four trajectories, nor if what is left has no transitions.
+    ///
+    /// ```
+    /// use cm_replay::{Dataset, Matrix};
+    /// use cm_train::HeldOut;
+    ///
+    /// let rows = || Matrix::from_vec(40, 1, vec![0.0; 40]);
+    /// let data = Dataset::new(rows()?, rows()?, (1..=8).map(|end| 5 * end).collect())?;
+    /// let split = HeldOut { share: 0.1, ..HeldOut::default() }.split(&data)?;
+    /// assert_eq!((split.training.len(), split.validation.len()), (7, 1));
+    /// assert!(HeldOut::default().split(&data)?.validation.is_empty());
+    /// # Ok::<(), cm_train::Error>(())
+    /// ```
     pub fn split(&self, data: &Dataset) -> Result<Split> {
         let count = data.trajectories();
         if self.share <= 0.0 || count < FEWEST {

@@ -118,6 +118,8 @@ fn hostile_requests_are_refused_and_harm_nothing() {
 #[test]
 fn the_page_works_in_a_browser() {
     let Some(mut browser) = Browser::start() else {
+        let required = std::env::var_os("CM_REQUIRE_BROWSER").is_some_and(|text| !text.is_empty());
+        assert!(!required, "there is no Chromium");
         eprintln!("SKIPPED: no Chromium was found; set CM_CHROMIUM to its program");
         return;
     };

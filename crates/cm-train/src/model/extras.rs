@@ -21,6 +21,11 @@ pub(crate) struct Extras {
 const PREFIX: &str = "distance/";
 
 impl Extras {
+    /// Whether a stored model has them.
+    pub(crate) fn are_in(stored: &Snapshot) -> bool {
+        stored.iter().any(|(name, _)| name.starts_with(PREFIX))
+    }
+
     /// Takes them out of a stored model of these widths.
     pub(crate) fn split(
         stored: Snapshot,

@@ -154,12 +154,14 @@ impl<'m, B: Backend> Cohort<'m, B> {
         let metrics = self.captured.output().map_or(&[][..], Vec::as_slice);
         let values = Var::read(&metrics.iter().map(|(_, metric)| metric).collect::<Vec<_>>())?;
         timings.learning = started.elapsed().saturating_sub(timings.sampling);
-        for &member in
-            self.members.iter().filter(|&&member| runs[member].is_well()).collect::<Vec<_>>()
-        {
-            runs[member].step = self.step;
-            runs[member].timings.sampling += timings.sampling;
-            runs[member].timings.learning += timings.learning;
+        for &member in self.members {
+            let run = &mut runs[member];
+            // A run that ended early stays where it was.
+            if run.is_well() {
+                run.step = self.step;
+                run.timings.sampling += timings.sampling;
+                run.timings.learning += timings.learning;
+            }
         }
         let replica = |replica: usize| {
             let names = metrics.iter().map(|(name, _)| *name);
