@@ -46,7 +46,8 @@ impl Calibration {
             return None;
         }
         pairs.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
-        let mut knots = vec![[0.0; 4]];
+        // A quasimetric is 0 from a state to itself; other distances may be negative.
+        let mut knots = if pairs[0].0 >= 0.0 { vec![[0.0; 4]] } else { Vec::new() };
         for block in blocks(&pairs) {
             let mean = |part: fn(&(f32, f32)) -> f32| {
                 block.iter().map(|pair| f64::from(part(pair))).sum::<f64>() / block.len() as f64
@@ -60,7 +61,7 @@ impl Calibration {
                 mean(|pair| pair.1) as f32,
                 quantile(0.9),
             ];
-            let last = knots[knots.len() - 1];
+            let last = knots.last().copied().unwrap_or([f32::NEG_INFINITY; 4]);
             knots.push(std::array::from_fn(|at| found[at].max(last[at])));
         }
         Some(Self { knots })
