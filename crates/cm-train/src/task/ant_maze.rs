@@ -11,9 +11,7 @@ use serde::{Deserialize, Serialize};
 use toml::Table;
 
 use super::{Environment, Task, yes};
-use crate::{
-    EvaluationSettings, HeldOut, Method, MethodSettings, ReadOut, Result, RunSettings,
-};
+use crate::{EvaluationSettings, HeldOut, Method, MethodSettings, ReadOut, Result, RunSettings};
 
 /// D4RL's AntMaze on MuJoCo, which is looked for when the task is opened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

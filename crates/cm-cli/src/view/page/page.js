@@ -32,7 +32,8 @@ const floats = async (path, query) => new Float32Array(await (await ask(path, qu
 async function begin() {
   const found = await json('runs', {});
   for (const [index, about] of found.entries()) {
-    const run = { index, about, states: new Float32Array(), values: null, path: null, wanted: 0 };
+    const run = { index, about, states: new Float32Array(), values: null, path: null, wanted: 0,
+      shown: 0 };
     view.runs.push(run);
     build(run);
     if (about.ready) run.states = await floats('states', { run: index });
@@ -117,7 +118,7 @@ async function refresh() {
       const path = run.about.composed ? await json('path', between) : null;
       const found = await json('distance', between);
       if (number !== run.wanted) return;
-      Object.assign(run, { values, path });
+      Object.assign(run, { values, path, shown: number });
       run.result.textContent = `From start to goal: ${found.words}`;
       run.result.dataset.distance = found.distance;
     } catch (error) {
@@ -232,7 +233,11 @@ function nearest(run, [x, y]) {
 /** A whole state at a place: what is not shown is that of the nearest row of the data. */
 function stateAt(run, at) {
   const state = row(run, nearest(run, at));
-  view.axes.forEach((axis, side) => { state[axis] = Number(at[side].toPrecision(6)); });
+  view.axes.forEach((axis, side) => {
+    const [low, high] = view.bounds[side];
+    const digits = Math.min(Math.max(4 - Math.floor(Math.log10(high - low)), 0), 20);
+    state[axis] = Number(at[side].toFixed(digits));
+  });
   return state;
 }
 
