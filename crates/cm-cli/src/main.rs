@@ -47,6 +47,8 @@ enum Command {
     Check(commands::check::Arguments),
     /// A page about one or several runs, served to this machine alone.
     View(commands::view::Arguments),
+    /// Train many runs from one plan, here or on a Slurm cluster.
+    Sweep(commands::sweep::Arguments),
     /// Curves of losses and success of one or several runs.
     Plot(commands::plot::Arguments),
     /// What is in a run, a checkpoint, a model or a data set.
@@ -72,6 +74,7 @@ fn main() -> ExitCode {
         Command::Plan(arguments) => commands::plan::run(&arguments),
         Command::Check(arguments) => commands::check::run(&arguments),
         Command::View(arguments) => commands::view::run(arguments),
+        Command::Sweep(arguments) => commands::sweep::run(arguments),
         Command::Plot(arguments) => commands::plot::run(&arguments),
         Command::Inspect(arguments) => commands::inspect::run(&arguments),
         Command::Reproduce(arguments) => commands::reproduce::run(arguments),

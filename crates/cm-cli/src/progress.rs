@@ -16,6 +16,10 @@ pub(crate) struct Progress {
     started: Instant,
 }
 
+/// More bars than this would not fit a screen: then there is the one of all runs alone.
+const MOST: usize = 24;
+const ALL: &str = "all";
+
 impl Progress {
     /// Bars for runs of these names; nothing at all if `quiet`.
     pub(crate) fn new(names: Vec<String>, quiet: bool) -> Self {
@@ -27,7 +31,8 @@ impl Progress {
         )
         .unwrap_or_else(|_| ProgressStyle::default_bar());
         let bar = |name: &String| {
-            let bar = if quiet || !terminal {
+            let one_of_many = names.len() > MOST && name != ALL;
+            let bar = if quiet || !terminal || one_of_many {
                 ProgressBar::hidden()
             } else {
                 all.add(ProgressBar::new(0))
@@ -37,7 +42,7 @@ impl Progress {
             bar
         };
         let bars: Vec<_> = names.iter().map(bar).collect();
-        let total = bar(&"all".to_owned());
+        let total = bar(&ALL.to_owned());
         if bars.len() < 2 {
             all.remove(&total);
         }

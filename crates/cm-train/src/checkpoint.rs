@@ -1,5 +1,6 @@
 //! Where a run can go on from.
 
+use std::io::Read;
 use std::path::Path;
 
 use bincode::{Decode, Encode};
@@ -30,6 +31,8 @@ pub struct Checkpoint {
 /// `cmcheck` and the version.
 const MAGIC: [u8; 8] = *b"cmcheck\x01";
 const HEADER: usize = 24;
+/// Bytes of the largest step as bincode writes it.
+const LONGEST_STEP: usize = 9;
 
 impl Checkpoint {
     /// Writes the file at `path`.
@@ -43,6 +46,25 @@ impl Checkpoint {
         bytes.extend_from_slice(&xxh3_64(&payload).to_le_bytes());
         bytes.extend_from_slice(&payload);
         Ok(cm_files::replace(path, bytes)?)
+    }
+
+    /// The step of the file at `path`, from its first bytes: how far a run is, without reading all
+    /// of it. Whether the rest is whole is for [`load`](Self::load) to say.
+    pub fn read_step(path: &Path) -> Result<u64> {
+        let mut start = Vec::new();
+        let file = std::fs::File::open(path).map_err(Error::file(path))?;
+        file.take((HEADER + LONGEST_STEP) as u64)
+            .read_to_end(&mut start)
+            .map_err(Error::file(path))?;
+        let refuse =
+            || Error::content(path, "expected a checkpoint of a run, found something else");
+        let (header, payload) = start.split_at_checked(HEADER).ok_or_else(refuse)?;
+        if header[..8] != MAGIC {
+            return Err(refuse());
+        }
+        let (step, _) = bincode::decode_from_slice(payload, bincode::config::standard())
+            .map_err(|_| refuse())?;
+        Ok(step)
     }
 
     /// Reads the file at `path`.
@@ -70,6 +92,29 @@ impl Checkpoint {
             Ok((checkpoint, used)) if used == payload.len() => Ok(checkpoint),
             Ok((_, used)) => refuse(format!("expected {} bytes, used {used}", payload.len())),
             Err(error) => refuse(error.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_step_is_read_from_the_first_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("checkpoint.bin");
+        for step in [0, 250, 251, 70_000, u64::from(u32::MAX) + 1, u64::MAX] {
+            let (parameters, optimiser) = (Snapshot::default(), Snapshot::default());
+            let lengths = [0; 3];
+            Checkpoint { step, parameters, optimiser, best: None, lengths }.save(&path).unwrap();
+            assert_eq!(Checkpoint::read_step(&path).unwrap(), step);
+            assert_eq!(Checkpoint::load(&path).unwrap().step, step);
+        }
+        for bad in [&b""[..], b"cmcheck\x01", &[0; 60]] {
+            std::fs::write(&path, bad).unwrap();
+            let error = Checkpoint::read_step(&path).unwrap_err().to_string();
+            assert!(error.contains("checkpoint.bin") && error.contains("expected"), "{error}");
         }
     }
 }

@@ -40,7 +40,7 @@ pub fn run_jobs(
     stop: &AtomicBool,
     watch: impl Fn(usize, JobEvent<'_>) + Sync,
 ) -> Result<Vec<Option<Result<Report>>>> {
-    let groups = groups(jobs, device.most_replicas());
+    let groups = job_groups(jobs, device.most_replicas());
     let waiting: Mutex<VecDeque<Vec<usize>>> = Mutex::new(groups.into());
     let results: Mutex<Vec<Option<Result<Report>>>> =
         Mutex::new(jobs.iter().map(|_| None).collect());
@@ -72,9 +72,21 @@ pub fn run_jobs(
     Ok(results.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Jobs that are trained at once, by their numbers: at most `most`, differing in what replicas may
-/// differ in.
-fn groups(jobs: &[Job], most: Option<usize>) -> Vec<Vec<usize>> {
+/// Jobs that a device with replicas can train at once, by their numbers: at most `most`, differing
+/// in seeds and data alone.
+///
+/// ```
+/// use cm_train::{Job, Method, RunSettings, job_groups};
+///
+/// let job = |method, seed| {
+///     let settings = RunSettings::tiny_plane(method, seed);
+///     Job { settings, folder: format!("{method}-{seed}").into() }
+/// };
+/// let jobs = [job(Method::Cmd1, 0), job(Method::Gcbc, 0), job(Method::Cmd1, 1)];
+/// assert_eq!(job_groups(&jobs, None), [vec![0, 2], vec![1]]);
+/// assert_eq!(job_groups(&jobs, Some(1)), [[0], [1], [2]]);
+/// ```
+pub fn job_groups(jobs: &[Job], most: Option<usize>) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for (index, job) in jobs.iter().enumerate() {
         let fits = |group: &&mut Vec<usize>| {
@@ -147,8 +159,8 @@ mod tests {
         };
         let (a, b) = (Method::Cmd1, Method::Gcbc);
         let jobs = [job(a, 0, 8), job(b, 0, 8), job(a, 1, 8), job(a, 2, 8), job(a, 3, 16)];
-        assert_eq!(groups(&jobs, None), [vec![0, 2, 3], vec![1], vec![4]]);
-        assert_eq!(groups(&jobs, Some(2)), [vec![0, 2], vec![1], vec![3], vec![4]]);
-        assert_eq!(groups(&jobs, Some(1)).len(), 5);
+        assert_eq!(job_groups(&jobs, None), [vec![0, 2, 3], vec![1], vec![4]]);
+        assert_eq!(job_groups(&jobs, Some(2)), [vec![0, 2], vec![1], vec![3], vec![4]]);
+        assert_eq!(job_groups(&jobs, Some(1)).len(), 5);
     }
 }

@@ -31,7 +31,7 @@ pub use device::{Device, Precision, train};
 pub use error::{Error, Result};
 pub use evaluate::{Evaluation, evaluate};
 pub use held_out::{Contrast, HeldOut, Validation};
-pub use jobs::{Job, JobEvent, run_jobs};
+pub use jobs::{Job, JobEvent, job_groups, run_jobs};
 pub use method::{Method, MethodSettings};
 pub use model::{Model, Places};
 pub use plan::{GreedyPath, Links, Planner, RoadMap, Roads};

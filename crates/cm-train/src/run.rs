@@ -81,6 +81,27 @@ impl RunFolder {
         RunSettings::load(&self.settings_file())
     }
 
+    /// How many steps the checkpoint has; none if there is no checkpoint.
+    pub fn checkpointed(&self) -> Result<Option<u64>> {
+        match Checkpoint::read_step(&self.checkpoint_file()) {
+            Ok(step) => Ok(Some(step)),
+            Err(Error::File { cause, .. }) if cause.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Refuses the folder if it holds a run with other settings; only `steps` may differ.
+    pub fn check(&self, settings: &RunSettings) -> Result<()> {
+        let file = self.settings_file();
+        if !file.exists() {
+            return Ok(());
+        }
+        match settings.difference(&RunSettings::load(&file)?) {
+            Some(key) => Err(Error::OtherRun { path: file, key }),
+            None => Ok(()),
+        }
+    }
+
     /// Makes the folder if there is none, and keeps every other process from training in it until the file returned is dropped.
     pub(crate) fn lock(&self) -> Result<File> {
         std::fs::create_dir_all(&self.path).map_err(Error::file(&self.path))?;
@@ -97,14 +118,8 @@ impl RunFolder {
 
     /// Writes the settings of the run, or finds the checkpoint to go on from. A folder with a run of other settings is refused.
     pub(crate) fn claim(&self, settings: &RunSettings) -> Result<Option<Checkpoint>> {
-        let file = self.settings_file();
-        if file.exists() {
-            let found = RunSettings::load(&file)?;
-            if let Some(key) = settings.difference(&found) {
-                return Err(Error::OtherRun { path: file, key });
-            }
-        }
-        cm_files::replace(&file, settings.to_toml())?;
+        self.check(settings)?;
+        cm_files::replace(self.settings_file(), settings.to_toml())?;
         let checkpoint = self.checkpoint_file();
         if checkpoint.exists() { Checkpoint::load(&checkpoint).map(Some) } else { Ok(None) }
     }

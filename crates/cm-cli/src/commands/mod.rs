@@ -11,6 +11,7 @@ pub(crate) mod mujoco;
 pub(crate) mod plan;
 pub(crate) mod plot;
 pub(crate) mod reproduce;
+pub(crate) mod sweep;
 pub(crate) mod train;
 pub(crate) mod view;
 

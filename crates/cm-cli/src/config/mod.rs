@@ -12,20 +12,20 @@ use toml::{Table, Value};
 pub(crate) use self::task::environments;
 
 /// What a run is made of on the command line.
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone, Default)]
 pub(crate) struct ConfigArguments {
     /// Train in this environment, such as pointmaze; they are listed below.
     #[arg(long)]
-    env: Option<String>,
+    pub(crate) env: Option<String>,
     /// Train on these trajectories: CSV, npz, safetensors, HDF5 or cmdata.
     #[arg(long)]
-    data: Option<PathBuf>,
+    pub(crate) data: Option<PathBuf>,
     /// cmd1, cmd2, crl, qrl, q-learning, gcbc or iql; cmd1 unless the settings say otherwise.
     #[arg(long)]
-    method: Option<Method>,
+    pub(crate) method: Option<Method>,
     /// TOML file of settings, such as a run's config.toml; what it leaves out has its default.
     #[arg(long)]
-    config: Option<PathBuf>,
+    pub(crate) config: Option<PathBuf>,
     /// Seed of weights, batches and noise.
     #[arg(long)]
     seed: Option<u64>,
@@ -113,6 +113,16 @@ impl ConfigArguments {
         }
         Ok(())
     }
+}
+
+/// The settings with other values under these dotted keys.
+pub(crate) fn with_keys(
+    settings: &RunSettings,
+    keys: &[(String, Value)],
+) -> anyhow::Result<RunSettings> {
+    let mut table = Table::try_from(settings)?;
+    keys.iter().try_for_each(|(key, value)| set(&mut table, key, value.clone()))?;
+    read(&table)
 }
 
 /// `over` laid over `preset`, key by key.

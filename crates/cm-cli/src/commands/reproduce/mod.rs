@@ -2,9 +2,9 @@
 //! lies beside them.
 
 mod ant_maze;
-mod output;
+pub(super) mod output;
 mod point_maze;
-mod results;
+pub(super) mod results;
 mod training;
 
 use cm_train::Device;

@@ -6,7 +6,7 @@ use anyhow::Context;
 use cm_train::{Job, RunFolder};
 
 /// Columns as wide as their widest cell.
-pub(super) fn print_table(table: &[Vec<String>]) {
+pub(in crate::commands) fn print_table(table: &[Vec<String>]) {
     let columns = table[0].len();
     let width =
         |column: usize| table.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
@@ -18,7 +18,7 @@ pub(super) fn print_table(table: &[Vec<String>]) {
 }
 
 /// A table as CSV, without the marks of the best.
-pub(super) fn csv(table: &[Vec<String>]) -> String {
+pub(in crate::commands) fn csv(table: &[Vec<String>]) -> String {
     let cell = |cell: &String| {
         let text = cell.trim_start_matches('*');
         match text.contains([',', '"', '\n']) {
@@ -31,13 +31,13 @@ pub(super) fn csv(table: &[Vec<String>]) -> String {
 }
 
 /// Makes the folder of an experiment's figures.
-pub(super) fn make_folder(folder: &Path) -> anyhow::Result<()> {
+pub(in crate::commands) fn make_folder(folder: &Path) -> anyhow::Result<()> {
     std::fs::create_dir_all(folder)
         .with_context(|| format!("{}: could not be made", folder.display()))
 }
 
 /// The settings of a run as they stand on a page, with the devices it was trained on.
-pub(super) fn settings_of(job: &Job) -> anyhow::Result<String> {
+pub(in crate::commands) fn settings_of(job: &Job) -> anyhow::Result<String> {
     let devices = RunFolder::new(&job.folder).devices()?;
     let devices = devices.iter().map(|(from, name)| format!("# {name} from step {from} on\n"));
     Ok(devices.collect::<String>() + &job.settings.to_toml())

@@ -7,20 +7,22 @@ use cm_train::{EvaluationRow, Job, Method, RunFolder, read_evaluations};
 use crate::figures::{Chart, Curve};
 
 /// A method's evaluations, one list for each seed.
-pub(super) struct Results {
-    pub(super) method: Method,
-    pub(super) seeds: Vec<Vec<EvaluationRow>>,
+pub(in crate::commands) struct Results {
+    pub(in crate::commands) method: Method,
+    pub(in crate::commands) seeds: Vec<Vec<EvaluationRow>>,
 }
 
 /// Mean and standard error over seeds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Spread {
-    pub(super) mean: f64,
-    pub(super) error: f64,
+pub(in crate::commands) struct Spread {
+    pub(in crate::commands) mean: f64,
+    pub(in crate::commands) error: f64,
 }
 
 /// The evaluations that the folders of `jobs` hold, methods in the order of their first job.
-pub(super) fn results<'a>(jobs: impl Iterator<Item = &'a Job>) -> anyhow::Result<Vec<Results>> {
+pub(in crate::commands) fn results<'a>(
+    jobs: impl Iterator<Item = &'a Job>,
+) -> anyhow::Result<Vec<Results>> {
     let mut results: Vec<Results> = Vec::new();
     for job in jobs {
         let file = RunFolder::new(&job.folder).evaluations_file();
@@ -38,7 +40,7 @@ pub(super) fn results<'a>(jobs: impl Iterator<Item = &'a Job>) -> anyhow::Result
 
 impl Results {
     /// The mean of the evaluations from step `from` on.
-    pub(super) fn late(&self, from: u64) -> Option<Spread> {
+    pub(in crate::commands) fn late(&self, from: u64) -> Option<Spread> {
         self.over_seeds(|rows| {
             let late = rows.iter().filter(|row| row.step >= from).map(|row| row.success);
             Some(spread(&late.collect::<Vec<_>>())?.mean)
@@ -46,17 +48,17 @@ impl Results {
     }
 
     /// The best evaluation.
-    pub(super) fn best(&self) -> Option<Spread> {
+    pub(in crate::commands) fn best(&self) -> Option<Spread> {
         self.over_seeds(|rows| rows.iter().map(|row| row.success).reduce(f64::max))
     }
 
     /// The last evaluation.
-    pub(super) fn last(&self) -> Option<Spread> {
+    pub(in crate::commands) fn last(&self) -> Option<Spread> {
         self.over_seeds(|rows| rows.last().map(|row| row.success))
     }
 
     /// The last step that was evaluated.
-    pub(super) fn steps(&self) -> u64 {
+    pub(in crate::commands) fn steps(&self) -> u64 {
         self.seeds.iter().filter_map(|rows| rows.last()).map(|row| row.step).max().unwrap_or(0)
     }
 
@@ -66,7 +68,7 @@ impl Results {
     }
 
     /// Success over training: step, mean and standard error.
-    fn curve(&self) -> Curve {
+    pub(in crate::commands) fn curve(&self) -> Curve {
         let mut steps: Vec<u64> = self.seeds.iter().flatten().map(|row| row.step).collect();
         steps.sort_unstable();
         steps.dedup();
@@ -81,7 +83,11 @@ impl Results {
 }
 
 /// Draws success over training, a curve with its band for each method.
-pub(super) fn draw_success(title: &str, results: &[Results], file: &Path) -> anyhow::Result<()> {
+pub(in crate::commands) fn draw_success(
+    title: &str,
+    results: &[Results],
+    file: &Path,
+) -> anyhow::Result<()> {
     let curves: Vec<Curve> = results.iter().map(Results::curve).collect();
     let chart = Chart {
         title,
@@ -93,7 +99,8 @@ pub(super) fn draw_success(title: &str, results: &[Results], file: &Path) -> any
     Ok(chart.save(file)?)
 }
 
-fn spread(values: &[f64]) -> Option<Spread> {
+/// Of numbers, one for each seed; none of none.
+pub(in crate::commands) fn spread(values: &[f64]) -> Option<Spread> {
     let count = values.len() as f64;
     if values.is_empty() {
         return None;
