@@ -75,7 +75,7 @@ impl Dataset {
     /// may be larger than memory.
     ///
     /// The header and the trajectory ends are checked; the checksums of the arrays are not, since
-    /// that would read the whole file ([`read`](crate::read) checks them). The file must not be
+    /// that would read the whole file ([`read`](crate::read()) checks them). The file must not be
     /// changed while it is mapped; replacing it, as [`Dataset::save`] does, is fine.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
