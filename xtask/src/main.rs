@@ -1,6 +1,7 @@
 //! `cargo xtask`: the checks that a change must pass, and fronts that build and call `cm`.
 
 mod cm;
+mod slurm;
 mod test;
 
 use std::process::ExitCode;
@@ -14,10 +15,11 @@ use cm::Passed;
 #[command(
     name = "cargo xtask",
     bin_name = "cargo xtask",
-    after_help = "All but `test` pass their options on; `--help` after a command shows them.\n\n\
+    after_help = "All but `test` and `slurm` pass their options on; `--help` after a command shows them.\n\n\
         Examples:\n  \
         cargo xtask test\n  \
         cargo xtask reproduce pointmaze\n  \
+        cargo xtask slurm up\n  \
         cargo xtask dataset list\n  \
         cargo xtask dataset --help\n  \
         cargo xtask verify --out figures"
@@ -44,6 +46,8 @@ enum Command {
     /// Train or evaluate the walking policy that data sets are generated with (`cm expert`).
     #[command(disable_help_flag = true)]
     Expert(Passed),
+    /// A Slurm cluster of two nodes on this machine, for tests of sweeps.
+    Slurm(slurm::Arguments),
     /// Train CMD on processes whose successor distance is known, and compare.
     #[command(disable_help_flag = true)]
     Verify(Passed),
@@ -56,6 +60,7 @@ fn main() -> ExitCode {
         Command::Dataset(passed) => cm::run("data", &passed),
         Command::Mujoco(passed) => cm::run("mujoco", &passed),
         Command::Expert(passed) => cm::run("expert", &passed),
+        Command::Slurm(arguments) => slurm::run(&arguments).map(|()| ExitCode::SUCCESS),
         Command::Verify(passed) => cm::verify(&passed),
     };
     outcome.unwrap_or_else(|error| {

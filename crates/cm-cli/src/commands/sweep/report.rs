@@ -23,7 +23,7 @@ struct Row<'a> {
 /// the table.
 pub(super) fn write(sweep: &Sweep) -> anyhow::Result<()> {
     let (all, trouble) = statuses(sweep);
-    let rows = rows(&all)?;
+    let rows = rows(&all);
     let table = table(&rows);
     print_table(&table);
     let out = &sweep.plan.out;
@@ -74,7 +74,7 @@ pub(super) fn write(sweep: &Sweep) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn rows<'a>(all: &'a [RunStatus<'a>]) -> anyhow::Result<Vec<Row<'a>>> {
+fn rows<'a>(all: &'a [RunStatus<'a>]) -> Vec<Row<'a>> {
     let mut rows: Vec<Row<'a>> = Vec::new();
     for status in all {
         let values = status.run.values.iter().filter(|(key, _)| key != "seed").cloned();
@@ -92,19 +92,25 @@ fn rows<'a>(all: &'a [RunStatus<'a>]) -> anyhow::Result<Vec<Row<'a>>> {
         row.runs.push(status);
         let folder = RunFolder::new(&status.run.job.folder);
         if has_content(&folder.evaluations_file()) {
-            row.results.seeds.push(read_evaluations(&folder.evaluations_file())?);
+            row.results.seeds.extend(readable(read_evaluations(&folder.evaluations_file())));
         }
         if has_content(&folder.metrics_file()) {
-            let rows = read_metrics(&folder.metrics_file())?;
+            let rows = readable(read_metrics(&folder.metrics_file())).unwrap_or_default();
             let last = rows.last().and_then(|last| last.values.first());
             row.losses.extend(last.map(|(_, loss)| *loss));
         }
     }
-    Ok(rows)
+    rows
+}
+
+/// A table that is damaged, or to which a run has written half a line, is left out of the report
+/// and named.
+fn readable<T>(table: cm_train::Result<T>) -> Option<T> {
+    table.map_err(|error| eprintln!("left out: {error}")).ok()
 }
 
 fn has_content(file: &std::path::Path) -> bool {
-    std::fs::metadata(file).is_ok_and(|meta| meta.len() > 0)
+    std::fs::metadata(file).is_ok_and(|meta| meta.is_file() && meta.len() > 0)
 }
 
 impl Row<'_> {
