@@ -160,7 +160,7 @@ struct Disk(PathBuf);
 impl Disk {
     fn new(folder: &Path) -> Option<Self> {
         std::fs::create_dir_all(folder).unwrap();
-        let options = ["-t", "tmpfs", "-o", "size=600k", "tmpfs"];
+        let options = ["-t", "tmpfs", "-o", "size=256k", "tmpfs"];
         let mounted = Command::new("mount").args(options).arg(folder).output().ok()?;
         mounted.status.success().then(|| Self(folder.to_owned()))
     }

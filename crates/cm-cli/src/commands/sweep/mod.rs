@@ -183,3 +183,13 @@ fn cancel(sweep: &Sweep) -> anyhow::Result<()> {
     println!("ended: {here} runs here, {there} with Slurm");
     Ok(())
 }
+
+/// The jobs of a plan that is shipped, in the order of their folders.
+#[cfg(test)]
+pub(crate) fn shipped(name: &str) -> Vec<cm_train::Job> {
+    let plans = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("plans");
+    let plan = Plan::load(&plans.join(name)).unwrap();
+    let mut jobs: Vec<_> = runs(&plan).unwrap().into_iter().map(|run| run.job).collect();
+    jobs.sort_by(|a, b| a.folder.cmp(&b.folder));
+    jobs
+}

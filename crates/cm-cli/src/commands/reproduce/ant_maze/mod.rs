@@ -167,3 +167,25 @@ fn jobs(arguments: &Arguments, tasks: &[Task], data: &TaskData) -> anyhow::Resul
     }
     Ok(jobs)
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(clap::Parser)]
+    struct Program {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    #[test]
+    fn the_plan_that_is_shipped_has_the_same_runs() {
+        let arguments = Program::try_parse_from(["x", "--seeds", "4"]).unwrap().arguments;
+        let data = TaskData::new(arguments.data, arguments.recipe, None);
+        let mut wanted = jobs(&arguments, &Task::ALL, &data).unwrap();
+        wanted.sort_by(|a, b| a.folder.cmp(&b.folder));
+        assert_eq!(crate::commands::sweep::shipped("antmaze.toml"), wanted);
+    }
+}

@@ -84,3 +84,24 @@ fn jobs(arguments: &Arguments, out: &Path) -> anyhow::Result<Vec<Job>> {
     }
     Ok(jobs)
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(clap::Parser)]
+    struct Program {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    #[test]
+    fn the_plan_that_is_shipped_has_the_same_runs() {
+        let arguments = Program::try_parse_from(["x", "--full"]).unwrap().arguments;
+        let mut wanted = jobs(&arguments, "runs/pointmaze-full".as_ref()).unwrap();
+        wanted.sort_by(|a, b| a.folder.cmp(&b.folder));
+        assert_eq!(crate::commands::sweep::shipped("pointmaze.toml"), wanted);
+    }
+}
