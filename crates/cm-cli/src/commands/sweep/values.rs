@@ -23,7 +23,7 @@ fn is_range(table: &Table) -> bool {
     table.contains_key("from") && table.contains_key("count")
 }
 
-/// The values of an axis: a list, or `{ from = 0, count = 8 }` (whole numbers one after another), or
+/// The values of an axis: a list, or `{ from = 0, count = 8 }` (whole numbers counted up), or
 /// `{ from = 0.1, to = 0.9, count = 5 }` (evenly spaced; `spacing = "log"` for equal ratios).
 pub(super) fn values(value: Value) -> anyhow::Result<Vec<Value>> {
     match value {
