@@ -74,7 +74,8 @@ impl Head {
     }
 
     /// Adds the gradient of `sum_ij grad[i * m + j] * d(x_i, y_j)` to `grad_x` and `grad_y`, and
-    /// returns the gradient of the logit of [`MaxMean`](crate::Reduction::MaxMean) (0 for every other head).
+    /// returns the gradient of the logit of [`MaxMean`](crate::Reduction::MaxMean) (0 for every other
+    /// head).
     ///
     /// Memory beyond the arguments is O(n * m + (n + m) * d).
     /// The gradient is finite for all finite features; at ties it is the subgradient described in
