@@ -30,10 +30,12 @@ pub(crate) enum Module {
 }
 
 const COMMON: &str = include_str!("../kernels/common.cuh");
+const FINISH: &str = include_str!("../kernels/finish.cuh");
 const FUNCTIONS: &str = include_str!("../kernels/functions.cuh");
 const RESIDUAL: &str = include_str!("../kernels/residual.cuh");
 const PHILOX: &str = include_str!("../kernels/philox.cuh");
 const PTX: &str = include_str!("../kernels/ptx.cuh");
+const SLICE: &str = include_str!("../kernels/slice.cuh");
 const WGMMA: &str = include_str!("../kernels/wgmma.cuh");
 
 impl Module {
@@ -95,7 +97,7 @@ impl Module {
             Self::Reduce => (&[], include_str!("../kernels/reduce.cu")),
             Self::Residual => (&[RESIDUAL], include_str!("../kernels/residual.cu")),
             Self::Warpgroups(..) => {
-                (&[FUNCTIONS, PTX, WGMMA], include_str!("../kernels/hopper.cu"))
+                (&[FUNCTIONS, PTX, WGMMA, SLICE, FINISH], include_str!("../kernels/hopper.cu"))
             }
         };
         format!("{COMMON}\n{}\n#line 1 \"{}\"\n{own}", before.concat(), self.name())
