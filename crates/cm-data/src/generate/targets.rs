@@ -43,75 +43,50 @@ fn number(number: f64) -> String {
     if number >= 10.0 { format!("{number:.0}") } else { format!("{number:.3}") }
 }
 
-/// The figures that are the same in all mazes.
-const MEAN_ABS_ACTION: RangeInclusive<f64> = 0.70..=0.80;
-const ACTIONS_AT_LIMIT: RangeInclusive<f64> = 0.25..=0.36;
-const MOTOR_DEVIATION: RangeInclusive<f64> = 0.65..=0.90;
+/// Lowest and highest in umaze, umaze-diverse, the medium and the large maze.
+type Ranges = [(f64, f64); 4];
 
 /// Every figure that is known of D4RL's data, beside those of `found`.
 pub(super) fn compare(found: &Statistics, task: Task) -> Vec<Comparison> {
-    // Arrivals, steps to the goal, flips, rows on the back, stuck, speed, rows near the
-    // evaluation's goal, episodes that touch it.
-    let rows: [RangeInclusive<f64>; 8] = match (task, task.maze()) {
-        (Task::Umaze, _) => [
-            0.20..=0.50,
-            180.0..=330.0,
-            0.30..=0.70,
-            0.15..=0.45,
-            0.40..=0.65,
-            0.75..=1.10,
-            0.03..=0.10,
-            0.30..=0.55,
-        ],
-        (_, Maze::Umaze) => [
-            0.40..=0.70,
-            90.0..=220.0,
-            0.30..=0.60,
-            0.15..=0.45,
-            0.40..=0.65,
-            0.70..=1.05,
-            0.06..=0.18,
-            0.40..=0.75,
-        ],
-        (_, Maze::Medium) => [
-            0.15..=0.45,
-            150.0..=400.0,
-            0.45..=0.75,
-            0.25..=0.50,
-            0.50..=0.75,
-            0.75..=1.10,
-            0.002..=0.015,
-            0.08..=0.25,
-        ],
-        (_, Maze::Large) => [
-            0.15..=0.45,
-            180.0..=400.0,
-            0.35..=0.70,
-            0.20..=0.45,
-            0.55..=0.85,
-            0.70..=1.05,
-            0.005..=0.025,
-            0.05..=0.20,
-        ],
+    const MOTORS: Ranges = [(0.65, 0.90); 4];
+    let place = match (task, task.maze()) {
+        (Task::Umaze, _) => 0,
+        (_, Maze::Umaze) => 1,
+        (_, Maze::Medium) => 2,
+        (_, Maze::Large) => 3,
     };
+    let steps = found.median_steps_to_goal.map(|steps| steps as f64);
     let deviations = || found.motor_deviations.iter().copied();
-    let [arrive, steps, flip, back, stuck, speed, near, touch] = rows;
-    [
-        ("episodes that arrive", Some(found.success_rate), arrive),
-        ("median steps of those", found.median_steps_to_goal.map(|steps| steps as f64), steps),
-        ("episodes that flip", Some(found.flipped), flip),
-        ("rows on the back", Some(found.rows_on_back), back),
-        ("stuck episodes", Some(found.stuck), stuck),
-        ("speed upright", Some(found.speed_upright), speed),
-        ("mean absolute action", Some(found.mean_abs_action), MEAN_ABS_ACTION),
-        ("actions at the limit", Some(found.actions_at_limit), ACTIONS_AT_LIMIT),
-        ("least deviation of a motor", deviations().reduce(f64::min), MOTOR_DEVIATION),
-        ("largest deviation of a motor", deviations().reduce(f64::max), MOTOR_DEVIATION),
-        ("rows near the evaluation's goal", Some(found.rows_near_evaluation_goal), near),
-        ("episodes that touch it", Some(found.episodes_near_evaluation_goal), touch),
-    ]
-    .map(|(figure, found, target)| Comparison { figure, found, target })
-    .to_vec()
+    let (near, touch) = (found.rows_near_evaluation_goal, found.episodes_near_evaluation_goal);
+    #[rustfmt::skip]
+    let figures: [(&'static str, Option<f64>, Ranges); 12] = [
+        ("episodes that arrive", Some(found.success_rate),
+            [(0.20, 0.50), (0.40, 0.70), (0.15, 0.45), (0.15, 0.45)]),
+        ("median steps of those", steps,
+            [(180.0, 330.0), (90.0, 220.0), (150.0, 400.0), (180.0, 400.0)]),
+        ("episodes that flip", Some(found.flipped),
+            [(0.30, 0.70), (0.30, 0.60), (0.45, 0.75), (0.35, 0.70)]),
+        ("rows on the back", Some(found.rows_on_back),
+            [(0.15, 0.45), (0.15, 0.45), (0.25, 0.50), (0.20, 0.45)]),
+        ("stuck episodes", Some(found.stuck),
+            [(0.40, 0.65), (0.40, 0.65), (0.50, 0.75), (0.55, 0.85)]),
+        ("speed upright", Some(found.speed_upright),
+            [(0.75, 1.10), (0.70, 1.05), (0.75, 1.10), (0.70, 1.05)]),
+        ("mean absolute action", Some(found.mean_abs_action), [(0.70, 0.80); 4]),
+        ("actions at the limit", Some(found.actions_at_limit), [(0.25, 0.36); 4]),
+        ("least deviation of a motor", deviations().reduce(f64::min), MOTORS),
+        ("largest deviation of a motor", deviations().reduce(f64::max), MOTORS),
+        ("rows near the evaluation's goal", Some(near),
+            [(0.03, 0.10), (0.06, 0.18), (0.002, 0.015), (0.005, 0.025)]),
+        ("episodes that touch it", Some(touch),
+            [(0.30, 0.55), (0.40, 0.75), (0.08, 0.25), (0.05, 0.20)]),
+    ];
+    figures
+        .map(|(figure, found, ranges)| {
+            let (low, high) = ranges[place];
+            Comparison { figure, found, target: low..=high }
+        })
+        .to_vec()
 }
 
 #[cfg(test)]
