@@ -17,6 +17,15 @@ static __device__ __forceinline__ float* maybe(Mat m) {
     return m.p ? m.p + (long long)blockIdx.z * m.stride : nullptr;
 }
 
+// Waits for the kernels that this one comes after, and lets those that come after it get ready.
+// Every kernel calls it before it touches memory.
+static __device__ __forceinline__ void after_others() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;\n" ::: "memory");
+    asm volatile("griddepcontrol.launch_dependents;\n" ::: "memory");
+#endif
+}
+
 #define INFINITE __int_as_float(0x7f800000)
 #define NOT_A_NUMBER __int_as_float(0x7fffffff)
 #define LARGEST 3.402823466e38f

@@ -20,6 +20,7 @@ struct Widths {
 extern "C" __global__ void gather_batch(
     const Number* seeds, const Number* step, Mat observations, Mat actions, Mat indices, Mat state,
     Mat action, Mat next, Mat goal, Mat goal_action, Mat ahead, Widths w) {
+    after_others();
     const float *all_states = at(observations), *all_actions = at(actions);
     const unsigned* numbers = (const unsigned*)at(indices) + *step % w.slots * 2 * w.batch;
     unsigned width = 3 * w.state + 2 * w.action + 1;

@@ -46,6 +46,7 @@ static __device__ Term term_of(double mean, double scale, double action) {
 
 extern "C" __global__ void density(
     Mat mean, Mat scale, Mat action, Mat y, unsigned rows, unsigned columns) {
+    after_others();
     for (unsigned row = FIRST; row < rows; row += THREADS) {
         double sum = 0.0;
         for (unsigned i = 0; i < columns; i++) {
@@ -60,6 +61,7 @@ extern "C" __global__ void density(
 extern "C" __global__ void density_gradient(
     Mat mean, Mat scale, Mat action, Mat dy, Mat d_mean, Mat d_scale, Mat d_action,
     unsigned columns, unsigned count) {
+    after_others();
     float *to_mean = maybe(d_mean), *to_scale = maybe(d_scale), *to_action = maybe(d_action);
     for (unsigned i = FIRST; i < count; i += THREADS) {
         Term term = term_of(at(mean)[i], at(scale)[i], at(action)[i]);

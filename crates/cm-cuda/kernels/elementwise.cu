@@ -1,11 +1,13 @@
 // Functions of one and two numbers, sums of gradients, constants.
 
 extern "C" __global__ void fill(Mat y, unsigned count, float value) {
+    after_others();
     float* out = at(y);
     for (unsigned i = FIRST; i < count; i += THREADS) out[i] = value;
 }
 
 extern "C" __global__ void affine(Mat x, Mat y, unsigned count, float scale, float shift) {
+    after_others();
     const float* in = at(x);
     float* out = at(y);
     for (unsigned i = FIRST; i < count; i += THREADS) {
@@ -14,6 +16,7 @@ extern "C" __global__ void affine(Mat x, Mat y, unsigned count, float scale, flo
 }
 
 extern "C" __global__ void map(Mat x, Mat y, unsigned count, int f, float low, float high) {
+    after_others();
     const float* in = at(x);
     float* out = at(y);
     for (unsigned i = FIRST; i < count; i += THREADS) out[i] = value_of(f, in[i], low, high);
@@ -21,6 +24,7 @@ extern "C" __global__ void map(Mat x, Mat y, unsigned count, int f, float low, f
 
 extern "C" __global__ void map_gradient(
     Mat x, Mat dy, Mat dx, unsigned count, int f, float low, float high) {
+    after_others();
     const float *in = at(x), *grad = at(dy);
     float* out = at(dx);
     for (unsigned i = FIRST; i < count; i += THREADS) {
@@ -43,6 +47,7 @@ struct Parts {
 // factor if there is one.
 extern "C" __global__ void add_parts(
     Mat y, Parts parts, Mat factor, unsigned parts_count, unsigned count) {
+    after_others();
     const float* times = maybe(factor);
     float* out = at(y);
     for (unsigned i = FIRST; i < count; i += THREADS) {
@@ -68,6 +73,7 @@ static __device__ __forceinline__ float share(bool wins, bool equal) {
 extern "C" __global__ void zip(
     Mat x, Mat y, Mat z, unsigned columns, unsigned count, unsigned x_row, unsigned x_column,
     unsigned y_row, unsigned y_column, int f) {
+    after_others();
     const float *a = at(x), *b = at(y);
     float* out = at(z);
     for (unsigned i = FIRST; i < count; i += THREADS) {
@@ -90,6 +96,7 @@ extern "C" __global__ void zip(
 extern "C" __global__ void zip_gradient(
     Mat dz, Mat x, Mat y, Mat d, unsigned columns, unsigned count, unsigned x_row,
     unsigned x_column, unsigned y_row, unsigned y_column, int f, int side) {
+    after_others();
     const float *grad = at(dz), *a = at(x), *b = at(y);
     float* out = at(d);
     for (unsigned i = FIRST; i < count; i += THREADS) {

@@ -5,63 +5,18 @@ struct Epilogue {
     Mat slope;     // receives f'(z)
     Mat factor;    // multiplies the result
     Mat addend;    // is added to the result
-    Mat sums;      // receives the sums of B's columns over K
+    Mat sums;      // receives the sums of B's lines over K
     int activation;
 };
 
-// A tile SIDE x SIDE of C, by SIDE / 64 warpgroups that take SLICES of K at a time, of which two
-// lots are in shared memory. A multiprocessor has room for BLOCKS.
-template <int LENGTH, int LOADED, int RESIDENT>
+// A tile SIDE x SIDE of C, by SIDE / 64 warpgroups. SLICES blocks of each operand's lines are copied
+// at a time; STAGES such lots are in shared memory. A multiprocessor has room for two such tiles.
+// SHARED: the tile's sums take the place of the operands when these have been multiplied.
+template <int LENGTH, int LOADED, int LOTS, bool ALIASED>
 struct Shape {
-    static constexpr int SIDE = LENGTH, SLICES = LOADED, COUNT = 2 * LENGTH, BLOCKS = RESIDENT;
+    static constexpr int SIDE = LENGTH, SLICES = LOADED, STAGES = LOTS, COUNT = 2 * LENGTH;
+    static constexpr bool SHARED = ALIASED;
 };
-
-// Four neighbours from the partial sums of every block of the cluster (a power of two), added in
-// their order.
-static __device__ __forceinline__ float4 gathered(const float* tile, unsigned blocks) {
-    if (blocks == 1) return *(const float4*)tile;
-    unsigned local = (unsigned)__cvta_generic_to_shared(tile);
-    float4 sum = from_cluster(local, 0), x = from_cluster(local, 1);
-#pragma unroll 1
-    for (unsigned block = 2; block < blocks; block += 2) {
-        float4 y = from_cluster(local, block), z = from_cluster(local, block + 1);
-        sum.x += x.x, sum.y += x.y, sum.z += x.z, sum.w += x.w;
-        sum.x += y.x, sum.y += y.y, sum.z += y.z, sum.w += y.w;
-        x = z;
-    }
-    sum.x += x.x, sum.y += x.y, sum.z += x.z, sum.w += x.w;
-    return sum;
-}
-
-// Four numbers, of which the first `count` exist. What is rare stays out of the way of what is not:
-// a kernel this short waits for its instructions as much as for its numbers.
-static __device__ __noinline__ float4 some(const float* from, int count, float otherwise) {
-    float4 x = make_float4(otherwise, otherwise, otherwise, otherwise);
-    if (count > 0) x.x = from[0];
-    if (count > 1) x.y = from[1];
-    if (count > 2) x.z = from[2];
-    if (count > 3) x.w = from[3];
-    return x;
-}
-
-static __device__ __noinline__ void put_some(float* to, float4 x, int count) {
-    if (count > 0) to[0] = x.x;
-    if (count > 1) to[1] = x.y;
-    if (count > 2) to[2] = x.z;
-    if (count > 3) to[3] = x.w;
-}
-
-static __device__ __forceinline__ float4 four(
-    const float* from, int count, bool wide, float otherwise) {
-    if (!wide) return some(from, count, otherwise);
-    if (count == 4) return *(const float4*)from;
-    return make_float4(otherwise, otherwise, otherwise, otherwise);
-}
-
-static __device__ __forceinline__ void put_four(float* to, float4 x, int count, bool wide) {
-    if (!wide) put_some(to, x, count);
-    else if (count == 4) *(float4*)to = x;
-}
 
 template <int F>
 static __device__ __forceinline__ void activate(float4 z, float4& y, float4& slope) {
@@ -76,124 +31,154 @@ static __device__ __noinline__ void activate_rarely(int f, float4 z, float4& y, 
     if (f == TANH) activate<TANH>(z, y, slope);
 }
 
-// This block's rows of a tile, whose partial sums are in the shared memory of the cluster's blocks.
-// A thread has four columns and every STEP-th row.
-template <typename Shape>
-struct Rows {
-    static constexpr int LINE = Shape::SIDE + 4, ACROSS = Shape::SIDE / 4;
-    static constexpr int STEP = Shape::COUNT / ACROSS;
-    int first, end, j, count;
-    size_t place;
+static __device__ __forceinline__ void add(float4& sum, float4 x) {
+    sum.x += x.x, sum.y += x.y, sum.z += x.z, sum.w += x.w;
+}
 
-    // For C [m, n], of which the tile begins at `row` and `column`.
-    __device__ __forceinline__ Rows(int row, int column, int m, int n) {
-        int blocks = cluster_size(), rows = Shape::SIDE / blocks, start = cluster_rank() * rows;
-        first = start + threadIdx.x / ACROSS;
-        end = min(start + rows, m - row);
-        j = threadIdx.x % ACROSS * 4;
-        count = max(0, min(4, n - column - j));
-        place = (size_t)row * n + column + j;
+// Four numbers, of which the first `count` lie in C; the others become 0.
+static __device__ __noinline__ float4 cut(float4 x, int count) {
+    if (count < 1) x.x = 0.0f;
+    if (count < 2) x.y = 0.0f;
+    if (count < 3) x.z = 0.0f;
+    if (count < 4) x.w = 0.0f;
+    return x;
+}
+
+// A tile's sums as the blocks of a cluster leave them. Each block finishes a strip of columns: its
+// shared memory holds what every block of the cluster has summed up for it, [block][SIDE][line].
+template <int SIDE>
+struct Strip {
+    static constexpr int LOG = SIDE == 64 ? 6 : 7;
+    int shift, width, line;
+
+    __device__ __forceinline__ Strip(unsigned blocks)
+        : shift(31 - __clz(blocks)), width(SIDE >> shift), line(width + 4) {}
+
+    __device__ __forceinline__ int floats() const {
+        return (SIDE * line) << shift;
+    }
+
+    // Four neighbours of the product: the blocks' sums, added in their order.
+    __device__ __forceinline__ float4 gather(const float* tile, int i, int j) const {
+        const float* from = tile + i * line + j;
+        float4 sum = *(const float4*)from;
+        for (int block = 1; block < 1 << shift; block++) {
+            from += SIDE * line;
+            add(sum, *(const float4*)from);
+        }
+        return sum;
     }
 };
 
 static __device__ __forceinline__ void tile_is_written(unsigned blocks) {
+    __syncwarp();
     if (blocks == 1) __syncthreads();
     else cluster_barrier();
 }
 
-// Writes f(z + bias) + addend, and f'(z + bias).
-template <typename Shape>
-static __device__ __forceinline__ void finish_layer(
-    const float* tile, Mat c, int row, int column, int m, int n, bool wide, const Epilogue& e) {
-    typedef Rows<Shape> Own;
-    Own own(row, column, m, n);
-    unsigned blocks = cluster_size();
-    const float *bias = maybe(e.bias), *addend = maybe(e.addend);
-    float *out = at(c), *slope = maybe(e.slope);
-    float4 b = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-    if (bias) b = four(bias + column + own.j, own.count, wide, 0.0f);
-    tile_is_written(blocks);
-#pragma unroll 1
-    for (int i = own.first; i < own.end; i += Own::STEP) {
-        float4 z = gathered(tile + i * Own::LINE + own.j, blocks);
-        z.x += b.x, z.y += b.y, z.z += b.z, z.w += b.w;
-        size_t place = own.place + (size_t)i * n;
-        float4 y = z, d = make_float4(1.0f, 1.0f, 1.0f, 1.0f);
-        if (e.activation == SILU) activate<SILU>(z, y, d);
-        else if (e.activation == RELU) activate<RELU>(z, y, d);
-        else if (e.activation != IDENTITY) activate_rarely(e.activation, z, y, d);
-        if (slope) put_four(slope + place, d, own.count, wide);
-        if (addend) {
-            float4 plus = four(addend + place, own.count, wide, 0.0f);
-            y.x += plus.x, y.y += plus.y, y.z += plus.z, y.w += plus.w;
-        }
-        put_four(out + place, y, own.count, wide);
-    }
-}
-
-// Writes (z + addend) factor.
-template <typename Shape>
-static __device__ __forceinline__ void finish_gradient(
-    const float* tile, Mat c, int row, int column, int m, int n, bool wide, const Epilogue& e) {
-    typedef Rows<Shape> Own;
-    constexpr int BATCH = 4;
-    Own own(row, column, m, n);
-    unsigned blocks = cluster_size();
-    const float *factor = maybe(e.factor), *addend = maybe(e.addend);
-    float* out = at(c);
+// Finishes this block's strip of a tile that begins at `row` and `column` of C [m, n]. Writes
+// f(z + bias) + addend and f'(z + bias) if ACTIVATED, else (z + addend) factor.
+template <typename Shape, bool ACTIVATED>
+static __device__ __forceinline__ void finish(
+    const float* tile, Strip<Shape::SIDE> strip, Mat c, int row, int column, int m, int n,
+    bool wide, const Epilogue& e, const Forms& forms) {
+    // Threads of a warp have eight patches of a column, as wide as the strip lets them.
+    int narrow = strip.width < 16 ? 1 : 2, abreast = max(0, strip.LOG - 4 - strip.shift);
+    int patches = (Shape::SIDE / 4) * (strip.width / 4);
+    float *out = maybe(c), *slope = maybe(e.slope);
+    const float *bias = maybe(e.bias), *factor = maybe(e.factor), *addend = maybe(e.addend);
     bool waited = false;
 #pragma unroll 1
-    for (int first = own.first; first < own.end || !waited; first += BATCH * Own::STEP) {
-        // All loads of a batch before its stores, which the compiler could not move them over.
-        float4 times[BATCH], plus[BATCH];
-#pragma unroll
-        for (int b = 0; b < BATCH; b++) {
-            times[b] = make_float4(1.0f, 1.0f, 1.0f, 1.0f);
-            plus[b] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-            int i = first + b * Own::STEP;
-            size_t place = own.place + (size_t)i * n;
-            if (i >= own.end) continue;
-            if (factor) times[b] = four(factor + place, own.count, wide, 1.0f);
-            if (addend) plus[b] = four(addend + place, own.count, wide, 0.0f);
+    for (int p = threadIdx.x;; p += Shape::COUNT) {
+        int rest = p >> (3 + narrow);
+        int i = ((rest >> abreast) * 8 + (p >> narrow & 7)) * 4;
+        int j = ((rest & ((1 << abreast) - 1)) << 4) + (p & ((1 << narrow) - 1)) * 4;
+        int r = row + i, k = column + j;
+        bool exists = p < patches && forms.hold(r, k);
+        int count = max(0, min(4, n - k)), rows = min(4, m - r);
+        // All loads before all stores: the compiler could not move them over.
+        Patch plus, times;
+        float4 b = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+        if (exists) {
+            if (ACTIVATED && bias) b = four(bias + k, count, wide);
+            if (!ACTIVATED && factor) load_patch(times, factor, r, k, m, n, wide);
+            if (addend) load_patch(plus, addend, r, k, m, n, wide);
         }
-        if (!waited) tile_is_written(blocks);
+        if (!waited) tile_is_written(1u << strip.shift);
         waited = true;
+        if (p >= patches) break;
+        if (!exists) continue;
+        Patch y;
 #pragma unroll
-        for (int b = 0; b < BATCH; b++) {
-            int i = first + b * Own::STEP;
-            if (i >= own.end) continue;
-            float4 z = gathered(tile + i * Own::LINE + own.j, blocks);
-            z.x = (z.x + plus[b].x) * times[b].x, z.y = (z.y + plus[b].y) * times[b].y;
-            z.z = (z.z + plus[b].z) * times[b].z, z.w = (z.w + plus[b].w) * times[b].w;
-            put_four(out + own.place + (size_t)i * n, z, own.count, wide);
+        for (int q = 0; q < 4; q++) {
+            float4 z = strip.gather(tile, i + q, j);
+            size_t place = (size_t)(r + q) * n + k;
+            if (ACTIVATED) {
+                add(z, b);
+                float4 d = make_float4(1.0f, 1.0f, 1.0f, 1.0f);
+                y.row[q] = z;
+                if (e.activation == SILU) activate<SILU>(z, y.row[q], d);
+                else if (e.activation == RELU) activate<RELU>(z, y.row[q], d);
+                else if (e.activation != IDENTITY) activate_rarely(e.activation, z, y.row[q], d);
+                if (slope && q < rows) put_four(slope + place, d, count, wide);
+                if (addend) add(y.row[q], plus.row[q]);
+            } else {
+                if (addend) add(z, plus.row[q]);
+                if (factor) {
+                    float4 f = times.row[q];
+                    z.x *= f.x, z.y *= f.y, z.z *= f.z, z.w *= f.w;
+                }
+                y.row[q] = z;
+            }
+            if (out && q < rows) put_four(out + place, y.row[q], count, wide);
+        }
+        if (rows < 4 || count < 4) {
+#pragma unroll
+            for (int q = 0; q < 4; q++) y.row[q] = cut(y.row[q], q < rows ? count : 0);
+        }
+        forms.put(y, r, k);
+    }
+}
+
+// What a thread adds up of B's lines over K: half of a line's blocks.
+struct LineSum {
+    float sum = 0.0f;
+
+    // Adds a block of this thread's line; those of the lines from 64 on follow those before.
+    __device__ __forceinline__ void add_block(const char* panel) {
+        int line = threadIdx.x >> 1;
+        const char* from = panel + (line >> 6) * BLOCK_BYTES + (line & 63) * 128;
+#pragma unroll
+        for (int c = 0; c < 4; c++) {
+            uint4 x = *(const uint4*)(from + ((((threadIdx.x & 1) * 4 + c) ^ (line & 7)) << 4));
+#if PRECISION == 1
+            sum += (__uint_as_float(x.x) + __uint_as_float(x.y))
+                + (__uint_as_float(x.z) + __uint_as_float(x.w));
+#else
+            sum += (pair(x.x) + pair(x.y)) + (pair(x.z) + pair(x.w));
+#endif
         }
     }
-}
 
-// Puts what this thread has added of B's columns into shared memory [CHUNKS][SIDE].
-template <typename Shape, typename B>
-static __device__ __forceinline__ void put_sums(float* shared, const float* own) {
-#pragma unroll
-    for (int i = 0; i < B::UNITS; i++) {
-        int line, chunk;
-        B::unit(i, line, chunk);
-#pragma unroll
-        for (int q = 0; q < QUAD; q++) shared[chunk * Shape::SIDE + line + q] = own[i * QUAD + q];
+    static __device__ __forceinline__ float pair(unsigned x) {
+        return __uint_as_float(x << 16) + __uint_as_float(x & 0xffff0000u);
     }
-}
 
-// The sums of B's columns over K from what every thread of every block has put there.
-template <typename Shape>
-static __device__ __forceinline__ void finish_sums(
-    const float* shared, Mat sums, int column, int n) {
-    unsigned blocks = cluster_size();
-    if (cluster_rank() != 0 || 4 * threadIdx.x >= Shape::SIDE) return;
-    int j = 4 * threadIdx.x;
-    float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-#pragma unroll 1
-    for (int chunk = 0; chunk < CHUNKS; chunk++) {
-        float4 x = gathered(shared + chunk * Shape::SIDE + j, blocks);
-        sum.x += x.x, sum.y += x.y, sum.z += x.z, sum.w += x.w;
+    // Puts the line's sum into the first block's shared memory, [block][SIDE].
+    template <int SIDE>
+    __device__ __forceinline__ void put(const float* beside) {
+        float whole = sum + __shfl_xor_sync(0xffffffffu, sum, 1);
+        if (threadIdx.x & 1) return;
+        put_remote(beside + cluster_rank() * SIDE + (threadIdx.x >> 1), 0, whole);
     }
-    put_some(at(sums) + column + j, sum, min(4, n - column - j));
-}
+
+    template <int SIDE>
+    static __device__ __forceinline__ void finish(
+        const float* beside, Mat sums, int column, int n) {
+        int line = threadIdx.x;
+        if (cluster_rank() != 0 || line >= SIDE || column + line >= n) return;
+        float sum = 0.0f;
+        for (int block = 0; block < cluster_size(); block++) sum += beside[block * SIDE + line];
+        at(sums)[column + line] = sum;
+    }
+};

@@ -270,6 +270,7 @@ static __device__ __forceinline__ void product(
     extern "C" __global__ void __launch_bounds__(32 * WARPS_M * WARPS_N) NAME##_##SIDE(           \
         Mat a, Mat b, Mat c, int m, int n, int k, int a_pitch, int b_pitch, int wide,             \
         Epilogue epilogue) {                                                                      \
+        after_others();                                                                           \
         product<SIDE, SIDE, WARPS_M, WARPS_N, A_DEEP, B_DEEP, ACTIVATED>(                         \
             a, b, c, m, n, k, a_pitch, b_pitch, wide, epilogue);                                  \
     }

@@ -1,123 +1,122 @@
-// C = epilogue(A B) by Hopper's warpgroup products (wgmma): PRECISION is 1 (TF32) or 2 (bf16), sums
-// in fp32.
+// C = epilogue(A B) by Hopper's warpgroup products (wgmma) of packed operands, sums in fp32.
 //
-// Operands are fp32 in memory, in either order. Threads load them into registers, round them to
-// nearest and store them as wgmma wants them: K contiguous, swizzled. While a slice is multiplied,
-// the next one is on its way.
-//
-// The blocks of a cluster share one tile of C: each sums up a part of K, then finishes some of the
-// rows from the parts' sums, which are added in their order.
+// The blocks of a cluster share one tile of C: each sums up a part of K, sends every block the sums
+// of that block's strip of columns, and finishes its own strip.
 
 // One tile of C [m, n] a cluster.
-template <typename Shape, bool WIDE, bool A_DEEP, bool B_DEEP, bool ACTIVATED>
+template <typename Shape, bool ACTIVATED>
 static __device__ __forceinline__ void product(
-    Mat a, Mat b, Mat c, int m, int n, int k, int a_pitch, int b_pitch, int wide,
-    const Epilogue& epilogue) {
-    constexpr int SLICES = Shape::SLICES, SIDE = Shape::SIDE;
-    typedef Slice<Shape::SIDE, A_DEEP, WIDE, Shape::COUNT> A;
-    typedef Slice<Shape::SIDE, B_DEEP, WIDE, Shape::COUNT> B;
-    constexpr int STAGE = SLICES * (A::BYTES + B::BYTES);
+    Mat a, Mat b, Mat c, int m, int n, int k, int wide, const Epilogue& epilogue, Mat by_rows,
+    Mat by_columns) {
+    constexpr int SIDE = Shape::SIDE, SLICES = Shape::SLICES, STAGES = Shape::STAGES;
+    constexpr int PANELS = SIDE / 64, LOT = SLICES * BLOCK_BYTES, STAGE = 2 * PANELS * LOT;
     // The driver aligns shared memory to 16 bytes only; the swizzle needs more.
     extern __shared__ __align__(16) char memory[];
+    __shared__ __align__(8) unsigned long long arrivals[STAGES];
     char* shared = memory + ((1024 - ((unsigned)__cvta_generic_to_shared(memory) & 1023)) & 1023);
     unsigned base = (unsigned)__cvta_generic_to_shared(shared);
-    const float *left = at(a), *right = at(b);
-    unsigned blocks = cluster_size();
+    unsigned arrival = (unsigned)__cvta_generic_to_shared(arrivals);
+    unsigned blocks = cluster_size(), part = cluster_rank();
+    Strip<SIDE> strip(blocks);
     int row = (int)blockIdx.y * SIDE, column = (int)cluster_number() * SIDE;
-    int group = threadIdx.x >> 7;
-    float held_a[SLICES * A::FLOATS], held_b[SLICES * B::FLOATS];
-    auto load = [&](int from, int end) {
-#pragma unroll
-        for (int s = 0; s < SLICES; s++) {
-            int at = from + s * BK;
-            A::load(held_a + s * A::FLOATS, left, a_pitch, row, m, at, end);
-            B::load(held_b + s * B::FLOATS, right, b_pitch, column, n, at, end);
+    // Parts are whole squares.
+    int squares = (k + 63) >> 6, begin = squares * part >> strip.shift;
+    int turns = ((squares * (part + 1) >> strip.shift) - begin) * (64 / SLICE / SLICES);
+
+    // Each of the first threads copies 64 lines of one operand.
+    int lines = threadIdx.x < PANELS ? m : n, panel = threadIdx.x & (PANELS - 1);
+    int first = min(((threadIdx.x < PANELS ? row : column) >> 6) + panel, (lines - 1) >> 6);
+    const char* source = (const char*)at(threadIdx.x < PANELS ? a : b)
+        + ((size_t)first * squares + begin) * SQUARE_BYTES;
+    auto fetch = [&](int turn) {
+        int stage = turn % STAGES;
+        if (threadIdx.x == 0) expect_bytes(arrival + 8 * stage, STAGE);
+        __syncwarp();
+        if (threadIdx.x < 2 * PANELS) {
+            unsigned target = base + stage * STAGE + threadIdx.x * LOT;
+            copy_bytes(target, source + (size_t)turn * LOT, LOT, arrival + 8 * stage);
         }
     };
-    bool summed = !B_DEEP && epilogue.sums.p && row == 0;
-    float own[B_DEEP ? 1 : B::UNITS * QUAD] = {0.0f};
-    Sums<SIDE> sums;
-    // Parts begin at multiples of 64; their number is a power of two.
-    int units = (k + 63) >> 6, part = (int)cluster_rank(), shift = 31 - __clz(blocks);
-    int begin = (units * part >> shift) << 6, end = min(k, (units * (part + 1) >> shift) << 6);
-    load(begin, end);
-    for (int from = begin, turn = 0; from < end; from += SLICES * BK, turn++) {
-        char* stage = shared + (turn & 1) * STAGE;
-        unsigned where = base + (turn & 1) * STAGE;
-#pragma unroll
-        for (int s = 0; s < SLICES; s++) {
-            A::store(held_a + s * A::FLOATS, stage + s * A::BYTES);
-            B::store(held_b + s * B::FLOATS, stage + SLICES * A::BYTES + s * B::BYTES);
-            if constexpr (!B_DEEP) {
-                if (summed) B::add(held_b + s * B::FLOATS, own);
-            }
+    if (threadIdx.x < 32) {
+        if (threadIdx.x == 0) {
+            for (int stage = 0; stage < STAGES; stage++) begin_barrier(arrival + 8 * stage);
+            fence_barriers();
         }
-        fence_stores();
-        wait_products();
-        __syncthreads();
+        after_others();
+        __syncwarp();
+        for (int turn = 0; turn < min(STAGES, turns); turn++) fetch(turn);
+    }
+    if (threadIdx.x >= 32) after_others();
+    if (!Shape::SHARED && blocks > 1) cluster_arrive();
+    __syncthreads();
+
+    bool summed = epilogue.sums.p && row == 0;
+    LineSum line_sum;
+    Sums<SIDE> sums;
+    unsigned own = (threadIdx.x >> 7) * LOT;
+    for (int turn = 0; turn < turns; turn++) {
+        int stage = turn % STAGES;
+        unsigned where = base + stage * STAGE;
+        wait_barrier(arrival + 8 * stage, turn / STAGES & 1);
         begin_products();
 #pragma unroll
         for (int s = 0; s < SLICES; s++) {
-            unsigned at_a = where + s * A::BYTES + group * 64 * LINE_BYTES;
-            unsigned at_b = where + SLICES * A::BYTES + s * B::BYTES;
-            unsigned long long x = descriptor(at_a), y = descriptor(at_b);
+            unsigned long long x = descriptor(where + own + s * BLOCK_BYTES);
+            unsigned long long y = descriptor(where + PANELS * LOT + s * BLOCK_BYTES);
 #pragma unroll
-            for (int e = 0; e < BK / DEPTH; e++) {
+            for (int e = 0; e < SLICE / DEPTH; e++) {
                 sums.multiply(x + 2 * e, y + 2 * e, turn + s + e);
             }
         }
         commit_products();
-        if (from + SLICES * BK < end) load(from + SLICES * BK, end);
+        if (!ACTIVATED && summed) {
+            const char* right = shared + stage * STAGE + PANELS * LOT;
+            for (int s = 0; s < SLICES; s++) line_sum.add_block(right + s * BLOCK_BYTES);
+        }
+        // The products before these are done: their place is free.
+        wait_products<1>();
+        if (turn > 0 && turn - 1 + STAGES < turns) {
+            __syncthreads();
+            if (threadIdx.x < 32) fetch(turn - 1 + STAGES);
+        }
     }
-    wait_products();
+    wait_products<0>();
     sums.settle();
-    __syncthreads();
 
-    // Through shared memory, so that whole lines are read and written below.
-    constexpr int LINE = Shape::SIDE + 4;
-    float* result = (float*)shared;
-    int lane = threadIdx.x & 31, warp = threadIdx.x >> 5 & 3;
-    int i = group * 64 + warp * 16 + (lane >> 2), j = (lane & 3) * 2;
+    // To the blocks that finish them.
+    float* tile = (float*)(shared + (Shape::SHARED ? 0 : STAGES * STAGE));
+    if (Shape::SHARED) tile_is_written(blocks);
+    else if (blocks > 1) cluster_wait();
+    int lane = threadIdx.x & 31, i = (threadIdx.x >> 5) * 16 + (lane >> 2), j = (lane & 3) * 2;
+    float* slot = tile + (part * SIDE + i) * strip.line + j;
 #pragma unroll
     for (int e = 0; e < SIDE / 8; e++) {
-        float2 upper = make_float2(sums.sum[4 * e], sums.sum[4 * e + 1]);
-        float2 lower = make_float2(sums.sum[4 * e + 2], sums.sum[4 * e + 3]);
-        *(float2*)(result + i * LINE + 8 * e + j) = upper;
-        *(float2*)(result + (i + 8) * LINE + 8 * e + j) = lower;
+        int owner = 8 * e >> (strip.LOG - strip.shift);
+        float* place = slot + 8 * e - owner * strip.width;
+        put_remote(place, owner, make_float2(sums.sum[4 * e], sums.sum[4 * e + 1]));
+        place += 8 * strip.line;
+        put_remote(place, owner, make_float2(sums.sum[4 * e + 2], sums.sum[4 * e + 3]));
     }
-    float* beside = result + Shape::SIDE * LINE;
-    if constexpr (!B_DEEP) {
-        if (summed) put_sums<Shape, B>(beside, own);
-    }
-    bool whole = wide & 4;
-    if (ACTIVATED) finish_layer<Shape>(result, c, row, column, m, n, whole, epilogue);
-    else finish_gradient<Shape>(result, c, row, column, m, n, whole, epilogue);
-    if constexpr (!B_DEEP) {
-        if (epilogue.sums.p && row == 0) finish_sums<Shape>(beside, epilogue.sums, column, n);
-    }
-    if (blocks > 1) {
-        // Nobody leaves before its partial sums were read.
-        cluster_arrive();
-        cluster_wait();
-    }
+    float* beside = tile + strip.floats();
+    if (!ACTIVATED && summed) line_sum.put<SIDE>(beside);
+    Forms forms(by_rows, by_columns, m, n);
+    finish<Shape, ACTIVATED>(
+        tile, strip, c, row, column + part * strip.width, m, n, wide, epilogue, forms);
+    if (!ACTIVATED && summed) LineSum::finish<SIDE>(beside, epilogue.sums, column, n);
 }
 
-#define PRODUCT(NAME, SHAPE, A_DEEP, B_DEEP, ACTIVATED)                                           \
-    extern "C" __global__ void __launch_bounds__(SHAPE::COUNT, SHAPE::BLOCKS) NAME##_##SHAPE(     \
-        Mat a, Mat b, Mat c, int m, int n, int k, int a_pitch, int b_pitch, int wide,             \
-        Epilogue epilogue) {                                                                      \
-        product<SHAPE, IS_WIDE, A_DEEP, B_DEEP, ACTIVATED>(                                       \
-            a, b, c, m, n, k, a_pitch, b_pitch, wide, epilogue);                                  \
+#define PRODUCT(NAME, SHAPE, ACTIVATED)                                                           \
+    extern "C" __global__ void __launch_bounds__(SHAPE::COUNT, 2) NAME##_##SHAPE(                 \
+        Mat a, Mat b, Mat c, int m, int n, int k, int wide, Epilogue epilogue, Mat rows,          \
+        Mat columns) {                                                                            \
+        product<SHAPE, ACTIVATED>(a, b, c, m, n, k, wide, epilogue, rows, columns);               \
     }
 
 // For few tiles and for many, as `ops/product.rs` chooses them.
-typedef Shape<64, 2, 3> small;
-typedef Shape<128, 1, 2> large;
+typedef Shape<64, 64 / SLICE, 65536 / (2 * SQUARE_BYTES), false> small;
+typedef Shape<128, 1, 3, true> large;
 
-// Layers x w + b, and the products x^T dz and dz w^T of their gradients.
-PRODUCT(plain, small, true, false, true)
-PRODUCT(plain, large, true, false, true)
-PRODUCT(right, small, true, true, false)
-PRODUCT(right, large, true, true, false)
-PRODUCT(left, small, false, false, false)
-PRODUCT(left, large, false, false, false)
+PRODUCT(layer, small, true)
+PRODUCT(layer, large, true)
+PRODUCT(gradient, small, false)
+PRODUCT(gradient, large, false)

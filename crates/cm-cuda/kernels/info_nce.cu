@@ -2,6 +2,7 @@
 // `reduce.cu`; either may be missing.
 
 extern "C" __global__ void info_nce(Mat logits, Mat rows, Mat columns, Mat loss, unsigned n) {
+    after_others();
     const float *l = at(logits), *r = maybe(rows), *c = maybe(columns);
     float row_weight = r ? (c ? 0.5f : 1.0f) : 0.0f, column_weight = c ? (r ? 0.5f : 1.0f) : 0.0f;
     double sum = 0.0;
@@ -18,6 +19,7 @@ extern "C" __global__ void info_nce(Mat logits, Mat rows, Mat columns, Mat loss,
 // dl = (softmax - identity) dy / n.
 extern "C" __global__ void info_nce_gradient(
     Mat logits, Mat rows, Mat columns, Mat dy, Mat dl, unsigned n, unsigned count) {
+    after_others();
     const float *l = at(logits), *r = maybe(rows), *c = maybe(columns);
     float* out = at(dl);
     float scale = *at(dy) / (float)n, weight = r && c ? 0.5f * scale : scale;

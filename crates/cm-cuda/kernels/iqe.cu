@@ -37,6 +37,7 @@ static __device__ __forceinline__ unsigned ordered(float x) {
 
 // Each group of each row in ascending order: values, and which feature of the group it was.
 extern "C" __global__ void iqe_order(Mat x, Mat values, Mat index, unsigned count, unsigned size) {
+    after_others();
     const float* in = at(x);
     for (unsigned e = FIRST; e < count; e += THREADS) {
         unsigned start = e / size * size, own = e - start, rank = 0;
@@ -152,6 +153,7 @@ static __device__ __forceinline__ void union_lengths(
 extern "C" __global__ void iqe_pairs(
     Mat values, Mat index, Mat y_t, Mat logit, Mat distances, Mat totals, Mat maxima, Mat args,
     unsigned n, unsigned m, Groups plain) {
+    after_others();
     unsigned tiles = (m + blockDim.x - 1) / blockDim.x;
     unsigned i = blockIdx.x / tiles, j = blockIdx.x % tiles * blockDim.x + threadIdx.x;
     if (j >= m) return;
@@ -185,6 +187,7 @@ static __device__ __forceinline__ float pair_weight(
 extern "C" __global__ void iqe_gradient_x(
     Mat values, Mat index, Mat y_t, Mat logit, Mat grad, Mat args, Mat dx, Mat scratch, unsigned n,
     unsigned m, Groups plain) {
+    after_others();
     extern __shared__ float shared[];
     unsigned warp = FIRST >> 5, lane = threadIdx.x & 31;
     Groups groups = weighted(plain, logit);
@@ -247,6 +250,7 @@ static __device__ __forceinline__ void sum_rows(
 extern "C" __global__ void iqe_gradient_y(
     Mat values, Mat index, Mat y_t, Mat logit, Mat grad, Mat args, Mat dy, Mat scratch, unsigned n,
     unsigned m, Groups plain) {
+    after_others();
     extern __shared__ float shared[];
     Groups groups = weighted(plain, logit);
     unsigned tiles = (m + 31) / 32, size = groups.size, part = threadIdx.x >> 5;
@@ -281,6 +285,7 @@ extern "C" __global__ void iqe_gradient_y(
 // The gradient of the logit from the pairs' (or rows') totals and maxima.
 extern "C" __global__ void iqe_logit_gradient(
     Mat grad, Mat totals, Mat maxima, Mat logit, Mat d_logit, unsigned count, unsigned groups) {
+    after_others();
     double value = *at(logit);
     double slope = 1.0 / (1.0 + exp(-value)) / (1.0 + exp(value)), sum = 0.0;
     const float *g = at(grad), *total = at(totals), *most = at(maxima);
@@ -297,6 +302,7 @@ extern "C" __global__ void iqe_logit_gradient(
 extern "C" __global__ void iqe_rows(
     Mat values, Mat index, Mat y, Mat logit, Mat distances, Mat totals, Mat maxima, Mat args,
     unsigned n, Groups plain) {
+    after_others();
     unsigned row = FIRST >> 5, lane = threadIdx.x & 31;
     if (row >= n) return;
     Groups groups = weighted(plain, logit);
@@ -332,6 +338,7 @@ extern "C" __global__ void iqe_rows(
 extern "C" __global__ void iqe_rows_gradient(
     Mat values, Mat index, Mat y, Mat logit, Mat grad, Mat args, Mat dx, Mat dy, unsigned n,
     Groups plain) {
+    after_others();
     Groups groups = weighted(plain, logit);
     for (unsigned e = FIRST; e < n * groups.count; e += THREADS) {
         unsigned row = e / groups.count, group = e % groups.count, size = groups.size;

@@ -4,6 +4,7 @@
 extern "C" __global__ void layer_norm(
     Mat x, Mat gain, Mat bias, Mat normal, Mat deviation, Mat y, unsigned rows, unsigned columns,
     float epsilon) {
+    after_others();
     unsigned row = FIRST >> 5, lane = threadIdx.x & 31;
     if (row >= rows) return;
     const float* in = at(x) + (size_t)row * columns;
@@ -28,6 +29,7 @@ extern "C" __global__ void layer_norm(
 // is rounded, not fused into what follows, so that g - mean(g) of a single column is exactly 0.
 extern "C" __global__ void layer_norm_gradient(
     Mat dy, Mat gain, Mat normal, Mat deviation, Mat dx, unsigned rows, unsigned columns) {
+    after_others();
     unsigned row = FIRST >> 5, lane = threadIdx.x & 31;
     if (row >= rows) return;
     const float* grad = at(dy) + (size_t)row * columns;

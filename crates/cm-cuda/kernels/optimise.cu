@@ -38,6 +38,7 @@ static __device__ __forceinline__ const Entry& entry_of(const Entry* entries, un
 // One sum of squares a block.
 extern "C" __global__ void sum_of_squares(
     AdamTable table, unsigned entries, Mat partial, unsigned partial_start) {
+    after_others();
     const AdamEntry& entry = entry_of(table.entry, entries);
     const float* g = at(entry.g);
     unsigned start = (blockIdx.x - entry.first_block) * PER_BLOCK;
@@ -55,6 +56,7 @@ extern "C" __global__ void sum_of_squares(
 extern "C" __global__ void adam_rule(
     Mat step, Mat rule, Mat partial, unsigned partials, float clip, float learning_rate,
     float beta1, float beta2) {
+    after_others();
     double squares = 0.0;
     const float* parts = maybe(partial);
     if (parts) {
@@ -93,6 +95,7 @@ static __device__ __forceinline__ bool is_aligned(const float* p) {
 // numbers and asks for all of them before it writes: the kernel is as fast as memory.
 extern "C" __global__ void __launch_bounds__(PER_BLOCK / 8) adam(
     AdamTable table, unsigned entries, Mat rule, float beta1, float beta2, float epsilon) {
+    after_others();
     const AdamEntry& entry = entry_of(table.entry, entries);
     const float *numbers = at(rule), *g = at(entry.g);
     AdamNumbers rule_of = {numbers[0], numbers[1], numbers[2], beta1, beta2, epsilon};
@@ -136,6 +139,7 @@ struct PairTable {
 
 // target = keep target + take source: gradient descent and target networks.
 extern "C" __global__ void blend(PairTable table, unsigned entries, float keep, float take) {
+    after_others();
     const PairEntry& entry = entry_of(table.entry, entries);
     float* target = at(entry.target);
     const float* source = at(entry.source);

@@ -9,6 +9,7 @@ static __device__ __forceinline__ Number seed_of(const Number* seeds) {
 
 extern "C" __global__ void draw(
     const Number* seeds, const Number* step, Mat y, unsigned count, unsigned stream, int normal) {
+    after_others();
     float* out = at(y);
     unsigned blocks = (count + 3) / 4;
     for (unsigned block = FIRST; block < blocks; block += THREADS) {
@@ -29,6 +30,7 @@ extern "C" __global__ void draw(
 extern "C" __global__ void categorical(
     const Number* seeds, const Number* step, Mat logits, Mat y, unsigned rows, unsigned columns,
     unsigned stream) {
+    after_others();
     unsigned row = FIRST >> 5, lane = threadIdx.x & 31;
     if (row >= rows) return;
     const float* l = at(logits) + (size_t)row * columns;
@@ -70,6 +72,7 @@ extern "C" __global__ void categorical(
 // Index i is the rank of word i among the first n words, the smaller position first among equals.
 extern "C" __global__ void permutation(
     const Number* seeds, const Number* step, Mat y, unsigned n, unsigned stream) {
+    after_others();
     __shared__ unsigned words[1024];
     unsigned position = FIRST;
     unsigned mine = philox(seed_of(seeds), *step, stream, position / 4).w[position % 4];
@@ -90,5 +93,6 @@ extern "C" __global__ void permutation(
 }
 
 extern "C" __global__ void advance(Number* step) {
+    after_others();
     *step += 1;
 }

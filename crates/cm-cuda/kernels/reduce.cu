@@ -4,6 +4,7 @@ enum Reduction { SUM, MEAN, MAXIMUM, LOG_SUM_EXP, COUNT_EQUAL };
 
 // y[g] = f of the `length` numbers of group g, which lie side by side: one block a group.
 extern "C" __global__ void reduce_rows(Mat x, Mat y, unsigned length, int f) {
+    after_others();
     const float* in = at(x) + (size_t)blockIdx.x * length;
     float* out = at(y) + blockIdx.x;
     if (f == SUM || f == MEAN) {
@@ -29,6 +30,7 @@ extern "C" __global__ void reduce_rows(Mat x, Mat y, unsigned length, int f) {
 
 // The same for the columns of x [rows, columns]: 32 columns a block of 32 x 8 threads.
 extern "C" __global__ void reduce_columns(Mat x, Mat y, unsigned rows, unsigned columns, int f) {
+    after_others();
     __shared__ double parts[8][33];
     unsigned lane = threadIdx.x & 31, part = threadIdx.x >> 5, column = blockIdx.x * 32 + lane;
     bool inside = column < columns;
@@ -70,6 +72,7 @@ extern "C" __global__ void reduce_columns(Mat x, Mat y, unsigned rows, unsigned 
 
 // The column sums of x, or of the products of x and y if y is given.
 extern "C" __global__ void column_sums(Mat x, Mat y, Mat sums, unsigned rows, unsigned columns) {
+    after_others();
     __shared__ float parts[8][33];
     unsigned lane = threadIdx.x & 31, part = threadIdx.x >> 5, column = blockIdx.x * 32 + lane;
     const float *a = at(x), *b = maybe(y);
@@ -91,6 +94,7 @@ extern "C" __global__ void column_sums(Mat x, Mat y, Mat sums, unsigned rows, un
 // ones of neighbouring groups `apart`. One warp a group.
 extern "C" __global__ void count_equal(
     Mat x, Mat y, Mat counts, unsigned groups, unsigned length, unsigned apart, unsigned step) {
+    after_others();
     unsigned group = FIRST >> 5;
     if (group >= groups) return;
     const float* in = at(x) + (size_t)group * apart;
@@ -106,6 +110,7 @@ extern "C" __global__ void count_equal(
 extern "C" __global__ void reduce_gradient(
     Mat x, Mat y, Mat dy, Mat counts, Mat dx, unsigned columns, unsigned count, unsigned length,
     unsigned by_row, unsigned by_column, int f) {
+    after_others();
     const float *in = at(x), *result = at(y), *grad = at(dy), *winners = maybe(counts);
     float* out = at(dx);
     for (unsigned i = FIRST; i < count; i += THREADS) {

@@ -5,6 +5,7 @@ constexpr int TILE = 32;
 // Distances of a tile of pairs; norms and arguments of the maxima [components, n, m] if wanted.
 extern "C" __global__ void __launch_bounds__(256) residual_pairs(
     Mat x, Mat y, Mat distances, Mat norms, Mat args, unsigned n, unsigned m, Split split) {
+    after_others();
     __shared__ float left[TILE][TILE + 1], right[TILE][TILE + 1];
     __shared__ int bad_left[TILE], bad_right[TILE];
     const float *a = at(x), *b = at(y);
@@ -103,6 +104,7 @@ extern "C" __global__ void __launch_bounds__(256) residual_pairs(
 extern "C" __global__ void residual_weights(
     Mat x, Mat y, Mat grad, Mat norms, Mat args, Mat weights, Mat weights_t, Mat scales,
     Mat scales_t, Mat grads_t, Mat args_t, unsigned n, unsigned m, Split split) {
+    after_others();
     __shared__ float tile[4][32][33];
     const float *a = at(x), *b = at(y), *g = at(grad), *norm_in = maybe(norms), *arg_in = at(args);
     unsigned lane = threadIdx.x & 31, part = threadIdx.x >> 5;
@@ -152,6 +154,7 @@ extern "C" __global__ void residual_weights(
 // for close points the large weights would cancel every digit of a difference of products.
 extern "C" __global__ void __launch_bounds__(256) residual_norm_gradient(
     Mat a, Mat b, Mat weights, Mat scales, Mat da, unsigned n, unsigned m, Split split) {
+    after_others();
     __shared__ float w[TILE][TILE + 1], s[TILE][TILE + 1], other[TILE][TILE + 1];
     const float *own = at(a), *others = at(b), *weight = at(weights), *scale = at(scales);
     unsigned rows = (n + TILE - 1) / TILE, chunks = (split.symmetric + TILE - 1) / TILE;
@@ -220,6 +223,7 @@ constexpr unsigned SCATTER = 2048;
 // the row's largest), so their order does not matter.
 extern "C" __global__ void residual_max_gradient(
     Mat grads, Mat args, Mat da, unsigned m, Split split, float scale, unsigned per_component) {
+    after_others();
     __shared__ unsigned long long sums[SCATTER];
     unsigned rows = gridDim.x / split.components;
     unsigned component = blockIdx.x / rows, row = blockIdx.x % rows;
@@ -267,6 +271,7 @@ extern "C" __global__ void residual_max_gradient(
 // The distances between rows: one warp a row.
 extern "C" __global__ void residual_rows(
     Mat x, Mat y, Mat distances, unsigned n, Split split) {
+    after_others();
     unsigned row = FIRST >> 5, lane = threadIdx.x & 31;
     if (row >= n) return;
     unsigned run = split.symmetric + split.asymmetric, width = run * split.components;
@@ -298,6 +303,7 @@ extern "C" __global__ void residual_rows(
 // Gradients to x and y (each if given) of the distances between rows.
 extern "C" __global__ void residual_rows_gradient(
     Mat x, Mat y, Mat grad, Mat dx, Mat dy, unsigned n, Split split) {
+    after_others();
     unsigned row = FIRST >> 5, lane = threadIdx.x & 31;
     if (row >= n) return;
     unsigned run = split.symmetric + split.asymmetric, width = run * split.components;

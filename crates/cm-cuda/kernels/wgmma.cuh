@@ -1,4 +1,4 @@
-// Instructions of Hopper alone: products of warpgroups, clusters of blocks.
+// Instructions of Hopper alone: clusters of blocks, copies of many bytes, products of warpgroups.
 
 static __device__ __forceinline__ unsigned cluster_size() {
     unsigned x;
@@ -25,7 +25,7 @@ static __device__ __forceinline__ void cluster_barrier() {
     asm volatile("barrier.cluster.wait.aligned;\n" ::: "memory");
 }
 
-// Says that this thread has read what it wants of other blocks.
+// Says that this thread is there.
 static __device__ __forceinline__ void cluster_arrive() {
     asm volatile("barrier.cluster.arrive.relaxed.aligned;\n" ::: "memory");
 }
@@ -35,19 +35,59 @@ static __device__ __forceinline__ void cluster_wait() {
     asm volatile("barrier.cluster.wait.aligned;\n" ::: "memory");
 }
 
-// Four numbers of another block's shared memory, at the address where this block has its own.
-static __device__ __forceinline__ float4 from_cluster(unsigned address, unsigned block) {
-    unsigned place;
-    float4 x;
-    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;\n" : "=r"(place) : "r"(address), "r"(block));
-    asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];\n"
-                 : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w) : "r"(place));
-    return x;
+// Stores into the shared memory of another block of the cluster, where this block has `place`.
+static __device__ __forceinline__ unsigned remote(const float* place, unsigned block) {
+    unsigned local = (unsigned)__cvta_generic_to_shared(place), there;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;\n" : "=r"(there) : "r"(local), "r"(block));
+    return there;
 }
 
-// What this thread stored to shared memory may be read by products after the next barrier.
-static __device__ __forceinline__ void fence_stores() {
-    asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
+static __device__ __forceinline__ void put_remote(const float* place, unsigned block, float x) {
+    asm volatile("st.shared::cluster.f32 [%0], %1;\n" ::"r"(remote(place, block)), "f"(x)
+                 : "memory");
+}
+
+static __device__ __forceinline__ void put_remote(const float* place, unsigned block, float2 x) {
+    asm volatile("st.shared::cluster.v2.f32 [%0], {%1, %2};\n"
+                 ::"r"(remote(place, block)), "f"(x.x), "f"(x.y) : "memory");
+}
+
+// A barrier in shared memory that is passed when one thread has said how many bytes to expect, and
+// they have arrived.
+static __device__ __forceinline__ void begin_barrier(unsigned barrier) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;\n" ::"r"(barrier) : "memory");
+}
+
+// Copies may use the barriers that this thread began.
+static __device__ __forceinline__ void fence_barriers() {
+    asm volatile("fence.mbarrier_init.release.cluster;\n" ::: "memory");
+}
+
+static __device__ __forceinline__ void expect_bytes(unsigned barrier, unsigned bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n"
+                 ::"r"(barrier), "r"(bytes) : "memory");
+}
+
+static __device__ __forceinline__ void wait_barrier(unsigned barrier, unsigned parity) {
+    asm volatile(
+        "{ .reg .pred passed;\n"
+        "again: mbarrier.try_wait.parity.shared::cta.b64 passed, [%0], %1;\n"
+        "@!passed bra again; }\n"
+        ::"r"(barrier), "r"(parity) : "memory");
+}
+
+// Asks for bytes of global memory; both addresses are multiples of 16.
+static __device__ __forceinline__ void copy_bytes(
+    unsigned shared, const char* global, unsigned bytes, unsigned barrier) {
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];\n"
+        ::"r"(shared), "l"(global), "r"(bytes), "r"(barrier) : "memory");
+}
+
+// 64 or 128 lines of an operand's blocks as wgmma addresses them: groups of eight lines, swizzled.
+static __device__ __forceinline__ unsigned long long descriptor(unsigned address) {
+    return (unsigned long long)((address & 0x3ffff) >> 4) | (1ull << 16) | (64ull << 32)
+        | (1ull << 62);
 }
 
 static __device__ __forceinline__ void begin_products() {
@@ -58,9 +98,10 @@ static __device__ __forceinline__ void commit_products() {
     asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");
 }
 
-// Waits for all products of this warpgroup.
+// Waits for all but the last LEFT groups of this warp's products.
+template <int LEFT>
 static __device__ __forceinline__ void wait_products() {
-    asm volatile("wgmma.wait_group.sync.aligned 0;\n" ::: "memory");
+    asm volatile("wgmma.wait_group.sync.aligned %0;\n" ::"n"(LEFT) : "memory");
 }
 
 #if PRECISION == 1

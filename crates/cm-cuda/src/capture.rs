@@ -7,19 +7,26 @@ use std::rc::Rc;
 use crate::arena::{self, Request};
 use crate::backend::CudaBackend;
 use crate::driver::{Graph, GraphBuilder};
-use crate::launch::Launch;
+use crate::launch::{Launch, Use};
 use crate::memory::{Arena, Buffer};
+use crate::operands::{Operands, skip_unread};
 use crate::schedule::Order;
 use crate::{Device, Error, Result, profile};
 
 /// The kernels of a step, in the order they were asked for.
 #[derive(Default)]
 pub(crate) struct Recorder {
-    launches: Vec<Launch>,
+    pub(crate) launches: Vec<Launch>,
+    pub(crate) operands: Operands,
 }
 
 impl Recorder {
     pub(crate) fn push(&mut self, launch: Launch) {
+        launch.each_use(|buffer, what| {
+            if what != Use::Read {
+                self.operands.forget(buffer);
+            }
+        });
         self.launches.push(launch);
     }
 }
@@ -53,7 +60,7 @@ impl Recorded {
     }
 }
 
-fn uses(launch: &Launch) -> Vec<(u64, crate::launch::Use)> {
+fn uses(launch: &Launch) -> Vec<(u64, Use)> {
     let mut uses = Vec::new();
     launch.each_use(|buffer, what| uses.push((buffer.number(), what)));
     uses
@@ -112,9 +119,12 @@ impl CudaBackend {
         *self.recorder().borrow_mut() = Some(Recorder::default());
         let open = OpenRecorder(self);
         let result = step()?;
-        let recorder = self.recorder().borrow_mut().take().unwrap_or_default();
+        let Recorder { launches, operands } =
+            self.recorder().borrow_mut().take().unwrap_or_default();
         drop(open);
-        let recorded = Recorded::new(self.device(), recorder.launches)?;
+        let mut launches = operands.with_early(self, launches);
+        skip_unread(&mut launches);
+        let recorded = Recorded::new(self.device(), launches)?;
         Ok((result, recorded))
     }
 

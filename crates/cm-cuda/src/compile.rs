@@ -20,22 +20,24 @@ pub(crate) enum Module {
     Iqe,
     LayerNorm,
     Layout,
+    /// Operands of products on Hopper.
+    Operands(Precision),
     Optimise,
     Product(Precision),
     Random,
     Reduce,
     Residual,
-    /// Products on Hopper, of operands whose rows are whole groups of four or not.
-    Warpgroups(Precision, bool),
+    /// Products on Hopper.
+    Warpgroups(Precision),
 }
 
 const COMMON: &str = include_str!("../kernels/common.cuh");
 const FINISH: &str = include_str!("../kernels/finish.cuh");
 const FUNCTIONS: &str = include_str!("../kernels/functions.cuh");
+const OPERAND: &str = include_str!("../kernels/operand.cuh");
 const RESIDUAL: &str = include_str!("../kernels/residual.cuh");
 const PHILOX: &str = include_str!("../kernels/philox.cuh");
 const PTX: &str = include_str!("../kernels/ptx.cuh");
-const SLICE: &str = include_str!("../kernels/slice.cuh");
 const WGMMA: &str = include_str!("../kernels/wgmma.cuh");
 
 impl Module {
@@ -49,6 +51,8 @@ impl Module {
         Self::Iqe,
         Self::LayerNorm,
         Self::Layout,
+        Self::Operands(Precision::Tf32),
+        Self::Operands(Precision::Bf16),
         Self::Optimise,
         Self::Product(Precision::Highest),
         Self::Product(Precision::Tf32),
@@ -56,10 +60,8 @@ impl Module {
         Self::Random,
         Self::Reduce,
         Self::Residual,
-        Self::Warpgroups(Precision::Tf32, false),
-        Self::Warpgroups(Precision::Tf32, true),
-        Self::Warpgroups(Precision::Bf16, false),
-        Self::Warpgroups(Precision::Bf16, true),
+        Self::Warpgroups(Precision::Tf32),
+        Self::Warpgroups(Precision::Bf16),
     ];
 
     /// The file's name.
@@ -72,12 +74,13 @@ impl Module {
             Self::Iqe => "iqe.cu",
             Self::LayerNorm => "layer_norm.cu",
             Self::Layout => "layout.cu",
+            Self::Operands(_) => "operands.cu",
             Self::Optimise => "optimise.cu",
             Self::Product(_) => "gemm.cu",
             Self::Random => "random.cu",
             Self::Reduce => "reduce.cu",
             Self::Residual => "residual.cu",
-            Self::Warpgroups(..) => "hopper.cu",
+            Self::Warpgroups(_) => "hopper.cu",
         }
     }
 
@@ -91,13 +94,14 @@ impl Module {
             Self::Iqe => (&[], include_str!("../kernels/iqe.cu")),
             Self::LayerNorm => (&[], include_str!("../kernels/layer_norm.cu")),
             Self::Layout => (&[], include_str!("../kernels/layout.cu")),
+            Self::Operands(_) => (&[PTX, OPERAND], include_str!("../kernels/operands.cu")),
             Self::Optimise => (&[], include_str!("../kernels/optimise.cu")),
             Self::Product(_) => (&[FUNCTIONS, PTX], include_str!("../kernels/gemm.cu")),
             Self::Random => (&[PHILOX], include_str!("../kernels/random.cu")),
             Self::Reduce => (&[], include_str!("../kernels/reduce.cu")),
             Self::Residual => (&[RESIDUAL], include_str!("../kernels/residual.cu")),
-            Self::Warpgroups(..) => {
-                (&[FUNCTIONS, PTX, WGMMA, SLICE, FINISH], include_str!("../kernels/hopper.cu"))
+            Self::Warpgroups(_) => {
+                (&[FUNCTIONS, PTX, OPERAND, WGMMA, FINISH], include_str!("../kernels/hopper.cu"))
             }
         };
         format!("{COMMON}\n{}\n#line 1 \"{}\"\n{own}", before.concat(), self.name())
@@ -105,9 +109,8 @@ impl Module {
 
     fn definitions(self) -> Vec<String> {
         match self {
-            Self::Product(precision) => vec![format!("-DPRECISION={}", precision as u32)],
-            Self::Warpgroups(precision, is_wide) => {
-                vec![format!("-DPRECISION={}", precision as u32), format!("-DIS_WIDE={is_wide}")]
+            Self::Operands(precision) | Self::Product(precision) | Self::Warpgroups(precision) => {
+                vec![format!("-DPRECISION={}", precision as u32)]
             }
             _ => Vec::new(),
         }

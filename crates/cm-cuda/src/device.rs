@@ -133,7 +133,7 @@ impl Device {
         if let Some(kernel) = loaded.found.get(launch.kernel) {
             return Ok(*kernel);
         }
-        let kernel = loaded.module.kernel(launch.kernel, launch.shape.shared)?;
+        let kernel = loaded.module.kernel(launch.kernel, self.properties().shared)?;
         loaded.found.insert(launch.kernel, kernel);
         Ok(kernel)
     }

@@ -12,6 +12,7 @@ mod heads;
 mod launch;
 mod memory;
 mod nvrtc;
+mod operands;
 mod ops;
 mod precision;
 mod profile;

@@ -3,7 +3,7 @@
 
 use cm_cuda::{CudaBackend, Precision, testing};
 use cm_nn::testing::Exact;
-use cm_nn::{Activation, Initialiser, Over, Parameters, Result, Values, Var, gradients};
+use cm_nn::{Activation, Backend, Initialiser, Over, Parameters, Result, Values, Var, gradients};
 
 /// Rows, inputs and outputs: few tiles and many, sums in one part and in several, sizes that divide
 /// nothing.
@@ -36,6 +36,52 @@ fn layer(backend: &CudaBackend, [rows, inputs, outputs]: [usize; 3]) -> Result<V
     let found = [&x, &w, &b].map(|parameter| found.get(parameter));
     let all = y.into_iter().chain(found.into_iter().flatten()).collect::<Vec<_>>();
     Var::read(&all.iter().collect::<Vec<_>>())
+}
+
+/// Two layers, one of them used twice, and the gradients with respect to everything: results are
+/// stored as operands of the next products if the step is captured.
+fn network(backend: &CudaBackend, rows: usize, captured: bool) -> Result<Vec<Values>> {
+    let mut set = Parameters::new(backend);
+    let mut create = |name, shape| set.create(name, shape, Initialiser::LECUN_NORMAL);
+    let x = create("x", [rows, 70])?;
+    let (w, v) = (create("w", [70, 130])?, create("v", [130, 130])?);
+    let (b, c) = (create("b", [1, 130])?, create("c", [1, 130])?);
+    let weights = Exact::normal([rows, 130], 9).var(backend)?;
+    let step = || {
+        let mut result = None;
+        let (_, found) = gradients(backend, &[&set], || {
+            let (v, c) = (v.value()?, c.value()?);
+            let y = x.value()?.linear(&w.value()?, Some(&b.value()?), Activation::Silu)?;
+            let y = y.linear(&v, Some(&c), Activation::Silu)?;
+            let y = y.linear(&v, Some(&c), Activation::Identity)?;
+            result = Some(y.stop_gradient());
+            y.mul(&weights)?.sum(Over::All)
+        })?;
+        let found = [&x, &w, &v, &b, &c].map(|parameter| found.get(parameter));
+        Ok(result.into_iter().chain(found.into_iter().flatten()).collect::<Vec<_>>())
+    };
+    let mut capture = backend.capture(step);
+    let all = if captured { capture.run()?.clone() } else { step()? };
+    Var::read(&all.iter().collect::<Vec<_>>())
+}
+
+#[test]
+fn a_captured_step_has_the_products_of_an_eager_one() -> Result<()> {
+    if testing::device().is_none() {
+        return Ok(());
+    }
+    for precision in [Precision::Tf32, Precision::Bf16] {
+        for (rows, seeds) in [(33, &[3][..]), (200, &[3, 4]), (2000, &[3, 4, 5])] {
+            let backend = testing::backend(seeds, precision);
+            let (captured, eager) =
+                (network(&backend, rows, true)?, network(&backend, rows, false)?);
+            assert_eq!(captured.len(), 6);
+            for (what, (captured, eager)) in captured.iter().zip(&eager).enumerate() {
+                assert_eq!(captured, eager, "{rows} rows, {precision}, result {what}");
+            }
+        }
+    }
+    Ok(())
 }
 
 fn relative_error(found: &[f32], expected: &[f32]) -> f64 {

@@ -46,17 +46,16 @@ impl<'a> GraphBuilder<'a> {
             ctx: std::ptr::null_mut(),
         };
         let after = after.iter().map(|&index| self.nodes[index]).collect::<Vec<_>>();
+        let prepares = self.context.can_prepare();
+        let plain = if prepares { 0 } else { after.len() };
         let mut node = std::ptr::null_mut();
         // SAFETY: as for a launch; the nodes are of this graph.
         unsafe {
-            call!(cuGraphAddKernelNode_v2(
-                &mut node,
-                self.raw,
-                after.as_ptr(),
-                after.len(),
-                &parameters
-            ))
+            call!(cuGraphAddKernelNode_v2(&mut node, self.raw, after.as_ptr(), plain, &parameters))
         }?;
+        if prepares {
+            self.wait_inside(node, &after)?;
+        }
         if cluster > 1 {
             use sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION as CLUSTER;
             let value = cluster_dimension(cluster);
@@ -65,6 +64,24 @@ impl<'a> GraphBuilder<'a> {
         }
         self.nodes.push(node);
         Ok(())
+    }
+
+    /// Lets a kernel get ready while those before it still run: it waits for them itself, as every
+    /// kernel does before it touches memory (`after_others` in `common.cuh`).
+    fn wait_inside(&mut self, node: sys::CUgraphNode, after: &[sys::CUgraphNode]) -> Result<()> {
+        use sys::CUgraphDependencyType::CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC as PROGRAMMATIC;
+        /// `CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC`
+        const PORT: u8 = 1;
+        let edge = sys::CUgraphEdgeData {
+            from_port: PORT,
+            to_port: 0,
+            type_: PROGRAMMATIC as u8,
+            reserved: [0; 5],
+        };
+        let (nodes, edges) = (vec![node; after.len()], vec![edge; after.len()]);
+        let (from, to, count) = (after.as_ptr(), nodes.as_ptr(), after.len());
+        // SAFETY: the nodes are of this graph; the lists are of the same length.
+        unsafe { call!(cuGraphAddDependencies_v2(self.raw, from, to, edges.as_ptr(), count)) }
     }
 
     /// Makes the graph ready to run.

@@ -109,6 +109,13 @@ impl Context {
         Ok(context)
     }
 
+    /// Whether kernels of a graph can get ready while those before them still run.
+    pub(crate) fn can_prepare(&self) -> bool {
+        self.properties.capability.0 >= 9
+            && self.properties.driver >= (12, 3)
+            && std::env::var_os("CM_PDL").is_none_or(|v| v != "0")
+    }
+
     /// Makes this thread use the context.
     pub(crate) fn enter(&self) -> Result<()> {
         // SAFETY: the context is retained as long as `self` lives.
@@ -284,16 +291,19 @@ pub(crate) struct Module {
 }
 
 impl Module {
-    /// The kernel of that name, allowed as much shared memory as it may ever ask for.
-    pub(crate) fn kernel(&self, name: &str, shared: u32) -> Result<Kernel> {
+    /// The kernel of that name, allowed the `most` bytes of shared memory that a block may have.
+    pub(crate) fn kernel(&self, name: &str, most: u32) -> Result<Kernel> {
+        use sys::CUfunction_attribute as Attribute;
         let mut raw = std::ptr::null_mut();
         let name = CString::new(name).unwrap_or_default();
-        // SAFETY: the module is loaded, the name ends with a zero.
-        unsafe { call!(cuModuleGetFunction(&mut raw, self.raw, name.as_ptr())) }?;
-        if shared > 48 * 1024 {
-            use sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES as MOST;
-            // SAFETY: the function was just found.
-            unsafe { call!(cuFuncSetAttribute(raw, MOST, shared as i32)) }?;
+        let mut fixed = 0;
+        // SAFETY: the module is loaded, the name ends with a zero; the function was just found.
+        unsafe {
+            call!(cuModuleGetFunction(&mut raw, self.raw, name.as_ptr()))?;
+            let size = Attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES;
+            call!(cuFuncGetAttribute(&mut fixed, size, raw))?;
+            let dynamic = Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+            call!(cuFuncSetAttribute(raw, dynamic, most as i32 - fixed))?;
         }
         Ok(Kernel { raw })
     }

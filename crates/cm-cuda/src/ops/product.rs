@@ -9,6 +9,7 @@ use crate::backend::CudaBackend;
 use crate::compile::Module;
 use crate::driver::LaunchShape;
 use crate::launch::Argument;
+use crate::operands::Form;
 use crate::tensor::{CudaTensor, maybe_read, maybe_write};
 
 /// Which factor of a product is transposed.
@@ -50,6 +51,26 @@ impl Finish<'_> {
         factor: None,
         addend: None,
     };
+
+    /// Whether rows of the result `y` and of all that belongs to it are whole groups of four.
+    fn has_whole_quads(&self, y: &CudaTensor) -> bool {
+        let given = [self.bias, self.slope, self.factor, self.addend, Some(y)];
+        given.into_iter().flatten().all(CudaTensor::has_whole_quads)
+    }
+
+    /// As kernels take it, with a place for sums of columns for those that have one.
+    fn argument(&self, sums: Option<Option<&CudaTensor>>) -> Argument {
+        let mut members = vec![
+            maybe_read(self.bias),
+            maybe_write(self.slope),
+            maybe_read(self.factor),
+            maybe_read(self.addend),
+        ];
+        members.extend(sums.map(maybe_write));
+        let bytes = 16 * members.len() + 8;
+        members.push(Argument::Signed(activation_code(self.activation)));
+        Argument::Struct(members, bytes)
+    }
 }
 
 impl Product {
@@ -82,41 +103,11 @@ impl Product {
     }
 
     pub(crate) fn run(&self, backend: &CudaBackend, finish: &Finish<'_>) -> Result<CudaTensor> {
-        let (shape, depth) = self.sizes();
-        let y = backend.new_tensor(shape)?;
-        let given = [finish.bias, finish.slope, finish.factor, finish.addend];
-        let is_wide = |x: &CudaTensor| x.has_whole_quads();
-        let wide = i32::from(is_wide(&self.left))
-            + 2 * i32::from(is_wide(&self.right))
-            + 4 * i32::from(is_wide(&y) && given.into_iter().flatten().all(is_wide));
-        let mut epilogue = vec![
-            maybe_read(finish.bias),
-            maybe_write(finish.slope),
-            maybe_read(finish.factor),
-            maybe_read(finish.addend),
-        ];
-        let plan = if has_warpgroups(backend) {
-            epilogue.push(maybe_write(self.sums.as_ref()));
-            self.on_warpgroups(backend, shape, depth)
+        if has_warpgroups(backend) {
+            self.on_warpgroups(backend, finish)
         } else {
-            self.on_warps(backend, shape)
-        };
-        epilogue.push(Argument::Signed(activation_code(finish.activation)));
-        let bytes = 16 * (epilogue.len() - 1) + 8;
-        let arguments = arguments![
-            self.left.read(),
-            self.right.read(),
-            y.write(),
-            shape[0] as i32,
-            shape[1] as i32,
-            depth as i32,
-            self.left.shape[1] as i32,
-            self.right.shape[1] as i32,
-            wide,
-            Argument::Struct(epilogue, bytes)
-        ];
-        backend.run_shaped(plan.module, plan.kernel, plan.shape, arguments)?;
-        Ok(y)
+            self.on_warps(backend, finish)
+        }
     }
 
     /// Rows, columns and terms of each sum.
@@ -131,7 +122,8 @@ impl Product {
 
     /// By `mma.sync`, or without tensor cores in the highest precision: the largest tile that has
     /// room and still gives every multiprocessor work. The choice does not change the result.
-    fn on_warps(&self, backend: &CudaBackend, shape: Shape) -> Plan {
+    fn on_warps(&self, backend: &CudaBackend, finish: &Finish<'_>) -> Result<CudaTensor> {
+        let (shape, depth) = self.sizes();
         let properties = backend.device().properties();
         let enough = properties.multiprocessors as usize;
         let shared = |tile: &Tile| {
@@ -156,58 +148,90 @@ impl Product {
         };
         let blocks = [tiles(shape, tile.side) as u32, 1, backend.replicas() as u32];
         let (threads, shared) = (tile.threads, shared(tile));
-        Plan {
-            module: Module::Product(backend.precision()),
-            kernel: names[index],
-            shape: LaunchShape { blocks, threads, shared, cluster: 1 },
-        }
+        let y = backend.new_tensor(shape)?;
+        let is_wide = |x: &CudaTensor| i32::from(x.has_whole_quads());
+        let wide = is_wide(&self.left)
+            + 2 * is_wide(&self.right)
+            + 4 * i32::from(finish.has_whole_quads(&y));
+        let arguments = arguments![
+            self.left.read(),
+            self.right.read(),
+            y.write(),
+            shape[0] as i32,
+            shape[1] as i32,
+            depth as i32,
+            self.left.shape[1] as i32,
+            self.right.shape[1] as i32,
+            wide,
+            finish.argument(None)
+        ];
+        let shape = LaunchShape { blocks, threads, shared, cluster: 1 };
+        backend.run_shaped(Module::Product(backend.precision()), names[index], shape, arguments)?;
+        Ok(y)
     }
 
     /// By `wgmma`, in tiles of 128 x 128 if there are enough of them. Where there are few, each sum
     /// is split, and the blocks of a cluster take one part each. Into how many parts depends on the
     /// sizes alone, so that replicas equal single runs.
-    fn on_warpgroups(&self, backend: &CudaBackend, shape: Shape, depth: usize) -> Plan {
+    fn on_warpgroups(&self, backend: &CudaBackend, finish: &Finish<'_>) -> Result<CudaTensor> {
         /// Blocks that keep a device busy.
         const ENOUGH: usize = 96;
+        let (shape, depth) = self.sizes();
+        let (left, right) = match self.kind {
+            Kind::Plain => (Form::Rows, Form::Columns),
+            Kind::Left => (Form::Columns, Form::Columns),
+            Kind::Right => (Form::Rows, Form::Rows),
+        };
+        let left = backend.operand(&self.left, left)?;
+        let right = backend.operand(&self.right, right)?;
         let (small, large) = (tiles(shape, 64), tiles(shape, 128));
-        let slices = depth.div_ceil(64);
+        let squares = depth.div_ceil(64);
         let parts = match large {
             ENOUGH.. => 1,
-            32..ENOUGH => slices.min(2),
+            32..ENOUGH => squares.min(2),
             _ => {
-                let is_used = |parts: &usize| small * parts <= 160 && *parts <= slices;
+                let is_used = |parts: &usize| small * parts <= 160 && *parts <= squares;
                 [8, 4, 2].into_iter().find(is_used).unwrap_or(1)
             }
         };
         let is_large = large * parts * backend.replicas() >= ENOUGH;
         let side = if is_large { 128 } else { 64 };
-        let kernel = match (self.kind, is_large) {
-            (Kind::Plain, true) => "plain_large",
-            (Kind::Plain, false) => "plain_small",
-            (Kind::Left, true) => "left_large",
-            (Kind::Left, false) => "left_small",
-            (Kind::Right, true) => "right_large",
-            (Kind::Right, false) => "right_small",
+        let is_layer = finish.bias.is_some() || finish.activation != Activation::Identity;
+        let kernel = match (is_layer, is_large) {
+            (true, true) => "layer_large",
+            (true, false) => "layer_small",
+            (false, true) => "gradient_large",
+            (false, false) => "gradient_small",
         };
-        // As `hopper.cu` lays them out: two lots of operands, then the result and the sums.
-        let line = if backend.precision() == Precision::Tf32 { 128 } else { 64 };
-        let lot = 2 * side * line * if is_large { 1 } else { 2 };
-        let shared = 1024 + (2 * lot).max(4 * side * (side + 4 + 8)) as u32;
-        let (down, across) = (shape[0].div_ceil(side), shape[1].div_ceil(side));
-        let blocks = [(across * parts) as u32, down as u32, backend.replicas() as u32];
-        let (threads, cluster) = (2 * side as u32, parts as u32);
-        let shape = LaunchShape { blocks, threads, shared, cluster };
-        let is_wide = self.left.has_whole_quads() && self.right.has_whole_quads();
-        let module = Module::Warpgroups(backend.precision(), is_wide);
-        Plan { module, kernel, shape }
+        // As `hopper.cu` lays them out: the operands' lots, and the parts' sums after or over them.
+        let sums = 4 * parts * side * (side / parts + 4 + 1);
+        let operands = if is_large { 3 * 32_768 } else { 2 * 32_768 };
+        let shared = if is_large { sums.max(operands) } else { sums + operands };
+        let [across, down] = [1, 0].map(|axis| shape[axis].div_ceil(side));
+        let launch = LaunchShape {
+            blocks: [(across * parts) as u32, down as u32, backend.replicas() as u32],
+            threads: 2 * side as u32,
+            shared: 1024 + shared as u32,
+            cluster: parts as u32,
+        };
+        let y = backend.new_tensor(shape)?;
+        let arguments = arguments![
+            left.read(),
+            right.read(),
+            y.write(),
+            shape[0] as i32,
+            shape[1] as i32,
+            depth as i32,
+            i32::from(finish.has_whole_quads(&y)),
+            finish.argument(Some(self.sums.as_ref())),
+            Argument::Nothing,
+            Argument::Nothing
+        ];
+        let module = Module::Warpgroups(backend.precision());
+        backend.run_shaped(module, kernel, launch, arguments)?;
+        backend.note_maker(&y);
+        Ok(y)
     }
-}
-
-/// Which kernel, and how.
-struct Plan {
-    module: Module,
-    kernel: &'static str,
-    shape: LaunchShape,
 }
 
 /// A square tile of the result.

@@ -1,0 +1,211 @@
+//! Operands of products on Hopper: matrices rounded and laid out as `kernels/operand.cuh` has it.
+//!
+//! In a recorded step every operand is made once. A product stores its result as the operands that
+//! later ones ask for; what has its values before the step, as parameters do, is packed by the
+//! step's first kernel; anything else by a kernel of its own.
+
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+
+use cm_nn::{Result, Shape};
+
+use crate::Precision;
+use crate::backend::CudaBackend;
+use crate::compile::Module;
+use crate::driver::LaunchShape;
+use crate::launch::{Argument, Launch, Use};
+use crate::memory::Buffer;
+use crate::ops::arguments;
+use crate::tensor::{CudaTensor, maybe_write};
+
+/// Which way a product takes a matrix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Sums run along its rows.
+    Rows,
+    /// Sums run along its columns.
+    Columns,
+}
+
+/// Rows and columns of the squares that operands are made of.
+const SIDE: usize = 64;
+/// Threads of a block that packs one square.
+const THREADS: u32 = 256;
+/// Entries of `struct PackTable`, and bytes of one.
+const ENTRIES: (usize, usize) = (32, 64);
+
+/// The operands that a recording has made so far.
+#[derive(Default)]
+pub(crate) struct Operands {
+    /// Matrices by the number of their buffer.
+    known: HashMap<u64, Vec<Known>>,
+    /// Buffers that the recording has written to.
+    written: HashSet<u64>,
+    /// Matrices that are packed before anything else.
+    early: Vec<(CudaTensor, Forms)>,
+}
+
+/// By rows and by columns.
+type Forms = [Option<CudaTensor>; 2];
+
+/// A matrix whose operands are known, or that some kernel can store as operands.
+struct Known {
+    offset: usize,
+    shape: Shape,
+    maker: Maker,
+    forms: Forms,
+}
+
+#[derive(Clone, Copy)]
+enum Maker {
+    /// A launch whose last two arguments are where it stores the operands.
+    Launch(usize),
+    /// An entry of `early`.
+    Early(usize),
+}
+
+impl Operands {
+    /// The buffer gets other values: what was made of it is no longer its operand.
+    pub(crate) fn forget(&mut self, buffer: &Rc<Buffer>) {
+        self.known.remove(&buffer.number());
+        self.written.insert(buffer.number());
+    }
+
+    fn find(&mut self, x: &CudaTensor) -> Option<&mut Known> {
+        let known = self.known.get_mut(&x.view.buffer.number())?;
+        known.iter_mut().find(|known| known.offset == x.view.offset && known.shape == x.shape)
+    }
+
+    fn note(&mut self, x: &CudaTensor, maker: Maker) {
+        let (offset, shape) = (x.view.offset, x.shape);
+        let known = Known { offset, shape, maker, forms: [None, None] };
+        self.known.entry(x.view.buffer.number()).or_default().push(known);
+    }
+
+    /// Whether the matrix has its values before the step.
+    fn is_early(&self, x: &CudaTensor) -> bool {
+        let buffer = &x.view.buffer;
+        buffer.is_placed() && !self.written.contains(&buffer.number())
+    }
+
+    /// The launches of a step, those that pack early operands first.
+    pub(crate) fn with_early(self, backend: &CudaBackend, launches: Vec<Launch>) -> Vec<Launch> {
+        let tables = self.early.chunks(ENTRIES.0).map(|entries| {
+            let (mut members, mut blocks) = (Vec::new(), 0);
+            for (x, [rows, columns]) in entries {
+                members.extend(arguments![
+                    x.read(),
+                    maybe_write(rows.as_ref()),
+                    maybe_write(columns.as_ref()),
+                    x.shape[0] as i32,
+                    x.shape[1] as i32,
+                    blocks,
+                    0_u32
+                ]);
+                blocks += squares(x.shape);
+            }
+            let table = Argument::Struct(members, ENTRIES.0 * ENTRIES.1);
+            let blocks = [blocks, 1, backend.replicas() as u32];
+            Launch {
+                module: Module::Operands(backend.precision()),
+                kernel: "pack_all",
+                shape: LaunchShape { blocks, threads: THREADS, shared: 0, cluster: 1 },
+                arguments: arguments![table, entries.len() as u32],
+            }
+        });
+        tables.chain(launches).collect()
+    }
+}
+
+impl CudaBackend {
+    /// The matrix as an operand: the one that the recording has, or a new one.
+    pub(crate) fn operand(&self, x: &CudaTensor, form: Form) -> Result<CudaTensor> {
+        let [rows, columns] = x.shape.map(|size| size.next_multiple_of(SIDE));
+        let length = match self.precision() {
+            Precision::Bf16 => rows * columns / 2,
+            _ => rows * columns,
+        };
+        let operand = self.new_tensor([1, length])?;
+        let mut recorder = self.recorder().borrow_mut();
+        let Some(recorder) = recorder.as_mut() else {
+            let mut forms = [None, None];
+            forms[form as usize] = Some(operand.clone());
+            self.device().launch(&self.pack(x, &forms))?;
+            return Ok(operand);
+        };
+        if recorder.operands.find(x).is_none() {
+            let maker = if recorder.operands.is_early(x) {
+                let early = &mut recorder.operands.early;
+                early.push((self.stop(x), [None, None]));
+                Maker::Early(early.len() - 1)
+            } else {
+                recorder.push(self.pack(x, &[None, None]));
+                Maker::Launch(recorder.launches.len() - 1)
+            };
+            recorder.operands.note(x, maker);
+        }
+        let Some(known) = recorder.operands.find(x) else { return Ok(operand) };
+        if let Some(operand) = &known.forms[form as usize] {
+            return Ok(operand.clone());
+        }
+        known.forms[form as usize] = Some(operand.clone());
+        match known.maker {
+            Maker::Early(entry) => {
+                recorder.operands.early[entry].1[form as usize] = Some(operand.clone());
+            }
+            Maker::Launch(index) => {
+                let arguments = &mut recorder.launches[index].arguments;
+                let place = arguments.len() - 2 + form as usize;
+                arguments[place] = operand.write();
+            }
+        }
+        Ok(operand)
+    }
+
+    /// Says that the last kernel, if it was recorded, can store its result `y` as operands.
+    pub(crate) fn note_maker(&self, y: &CudaTensor) {
+        if let Some(recorder) = self.recorder().borrow_mut().as_mut() {
+            let last = recorder.launches.len() - 1;
+            recorder.operands.note(y, Maker::Launch(last));
+        }
+    }
+
+    fn pack(&self, x: &CudaTensor, [rows, columns]: &Forms) -> Launch {
+        let blocks = [squares(x.shape), 1, self.replicas() as u32];
+        Launch {
+            module: Module::Operands(self.precision()),
+            kernel: "pack",
+            shape: LaunchShape { blocks, threads: THREADS, shared: 0, cluster: 1 },
+            arguments: arguments![
+                x.read(),
+                x.shape[0] as i32,
+                x.shape[1] as i32,
+                maybe_write(rows.as_ref()),
+                maybe_write(columns.as_ref())
+            ],
+        }
+    }
+}
+
+fn squares(shape: Shape) -> u32 {
+    shape.iter().map(|size| size.div_ceil(SIDE)).product::<usize>() as u32
+}
+
+/// Lets products skip results that are only read as operands.
+pub(crate) fn skip_unread(launches: &mut [Launch]) {
+    let mut uses = HashMap::<u64, usize>::new();
+    for launch in &*launches {
+        launch.each_use(|buffer, _| *uses.entry(buffer.number()).or_default() += 1);
+    }
+    for launch in launches {
+        let is_product = matches!(launch.module, Module::Warpgroups(_));
+        let Some(result) = launch.arguments.get_mut(2).filter(|_| is_product) else { continue };
+        if let Argument::Matrix(view, Use::Write) = result
+            && !view.buffer.is_placed()
+            && uses.get(&view.buffer.number()) == Some(&1)
+            && Rc::strong_count(&view.buffer) == 1
+        {
+            *result = Argument::Nothing;
+        }
+    }
+}
