@@ -5,12 +5,13 @@ struct Epilogue {
     Mat slope;     // receives f'(z)
     Mat factor;    // multiplies the result
     Mat addend;    // is added to the result
-    Mat sums;      // receives the sums of B's lines over K
+    Mat partial;   // sums of B's lines over 32 each of K
+    Mat sums;      // receives those over all of K
     int activation;
 };
 
-// A tile SIDE x SIDE of C, by SIDE / 64 warpgroups. SLICES blocks of each operand's lines are copied
-// at a time; STAGES such lots are in shared memory. A multiprocessor has room for two such tiles.
+// A tile SIDE x SIDE of C, by SIDE / 64 warpgroups. SLICES blocks of each operand's lines are
+// copied at a time; STAGES such lots are in shared memory. A multiprocessor has room for two tiles.
 // SHARED: the tile's sums take the place of the operands when these have been multiplied.
 template <int LENGTH, int LOADED, int LOTS, bool ALIASED>
 struct Shape {
@@ -31,10 +32,6 @@ static __device__ __noinline__ void activate_rarely(int f, float4 z, float4& y, 
     if (f == TANH) activate<TANH>(z, y, slope);
 }
 
-static __device__ __forceinline__ void add(float4& sum, float4 x) {
-    sum.x += x.x, sum.y += x.y, sum.z += x.z, sum.w += x.w;
-}
-
 // Four numbers, of which the first `count` lie in C; the others become 0.
 static __device__ __noinline__ float4 cut(float4 x, int count) {
     if (count < 1) x.x = 0.0f;
@@ -53,10 +50,6 @@ struct Strip {
 
     __device__ __forceinline__ Strip(unsigned blocks)
         : shift(31 - __clz(blocks)), width(SIDE >> shift), line(width + 4) {}
-
-    __device__ __forceinline__ int floats() const {
-        return (SIDE * line) << shift;
-    }
 
     // Four neighbours of the product: the blocks' sums, added in their order.
     __device__ __forceinline__ float4 gather(const float* tile, int i, int j) const {
@@ -136,49 +129,19 @@ static __device__ __forceinline__ void finish(
 #pragma unroll
             for (int q = 0; q < 4; q++) y.row[q] = cut(y.row[q], q < rows ? count : 0);
         }
-        forms.put(y, r, k);
+        forms.put(y, r, k, narrow);
     }
 }
 
-// What a thread adds up of B's lines over K: half of a line's blocks.
-struct LineSum {
+// Sums up this strip's columns of `partial` [parts, n]; half of the threads do it.
+template <typename Shape>
+static __device__ __forceinline__ void finish_sums(
+    Mat partial, Mat sums, int column, int width, int n, int parts) {
+    int j = (int)threadIdx.x - Shape::COUNT / 2;
+    if (j < 0 || j >= width || column + j >= n) return;
+    const float* from = at(partial) + column + j;
     float sum = 0.0f;
-
-    // Adds a block of this thread's line; those of the lines from 64 on follow those before.
-    __device__ __forceinline__ void add_block(const char* panel) {
-        int line = threadIdx.x >> 1;
-        const char* from = panel + (line >> 6) * BLOCK_BYTES + (line & 63) * 128;
-#pragma unroll
-        for (int c = 0; c < 4; c++) {
-            uint4 x = *(const uint4*)(from + ((((threadIdx.x & 1) * 4 + c) ^ (line & 7)) << 4));
-#if PRECISION == 1
-            sum += (__uint_as_float(x.x) + __uint_as_float(x.y))
-                + (__uint_as_float(x.z) + __uint_as_float(x.w));
-#else
-            sum += (pair(x.x) + pair(x.y)) + (pair(x.z) + pair(x.w));
-#endif
-        }
-    }
-
-    static __device__ __forceinline__ float pair(unsigned x) {
-        return __uint_as_float(x << 16) + __uint_as_float(x & 0xffff0000u);
-    }
-
-    // Puts the line's sum into the first block's shared memory, [block][SIDE].
-    template <int SIDE>
-    __device__ __forceinline__ void put(const float* beside) {
-        float whole = sum + __shfl_xor_sync(0xffffffffu, sum, 1);
-        if (threadIdx.x & 1) return;
-        put_remote(beside + cluster_rank() * SIDE + (threadIdx.x >> 1), 0, whole);
-    }
-
-    template <int SIDE>
-    static __device__ __forceinline__ void finish(
-        const float* beside, Mat sums, int column, int n) {
-        int line = threadIdx.x;
-        if (cluster_rank() != 0 || line >= SIDE || column + line >= n) return;
-        float sum = 0.0f;
-        for (int block = 0; block < cluster_size(); block++) sum += beside[block * SIDE + line];
-        at(sums)[column + line] = sum;
-    }
-};
+#pragma unroll 8
+    for (int part = 0; part < parts; part++) sum += from[(size_t)part * n];
+    at(sums)[column + j] = sum;
+}

@@ -3,11 +3,11 @@
 // The blocks of a cluster share one tile of C: each sums up a part of K, sends every block the sums
 // of that block's strip of columns, and finishes its own strip.
 
-// One tile of C [m, n] a cluster.
+// One tile of C [m, n] a cluster. A has `fold` squares along K, which are taken again and again.
 template <typename Shape, bool ACTIVATED>
 static __device__ __forceinline__ void product(
-    Mat a, Mat b, Mat c, int m, int n, int k, int wide, const Epilogue& epilogue, Mat by_rows,
-    Mat by_columns) {
+    Mat a, Mat b, Mat c, int m, int n, int k, int fold, int wide, const Epilogue& epilogue,
+    const Made& made) {
     constexpr int SIDE = Shape::SIDE, SLICES = Shape::SLICES, STAGES = Shape::STAGES;
     constexpr int PANELS = SIDE / 64, LOT = SLICES * BLOCK_BYTES, STAGE = 2 * PANELS * LOT;
     // The driver aligns shared memory to 16 bytes only; the swizzle needs more.
@@ -26,15 +26,18 @@ static __device__ __forceinline__ void product(
     // Each of the first threads copies 64 lines of one operand.
     int lines = threadIdx.x < PANELS ? m : n, panel = threadIdx.x & (PANELS - 1);
     int first = min(((threadIdx.x < PANELS ? row : column) >> 6) + panel, (lines - 1) >> 6);
-    const char* source = (const char*)at(threadIdx.x < PANELS ? a : b)
-        + ((size_t)first * squares + begin) * SQUARE_BYTES;
+    int period = threadIdx.x < PANELS ? fold : squares;
+    const char* source =
+        (const char*)at(threadIdx.x < PANELS ? a : b) + (size_t)first * period * SQUARE_BYTES;
+    constexpr int LOTS = 64 / SLICE / SLICES;  // of a square
     auto fetch = [&](int turn) {
         int stage = turn % STAGES;
         if (threadIdx.x == 0) expect_bytes(arrival + 8 * stage, STAGE);
         __syncwarp();
         if (threadIdx.x < 2 * PANELS) {
             unsigned target = base + stage * STAGE + threadIdx.x * LOT;
-            copy_bytes(target, source + (size_t)turn * LOT, LOT, arrival + 8 * stage);
+            int lot = (begin * LOTS + turn) % (period * LOTS);
+            copy_bytes(target, source + (size_t)lot * LOT, LOT, arrival + 8 * stage);
         }
     };
     if (threadIdx.x < 32) {
@@ -50,8 +53,10 @@ static __device__ __forceinline__ void product(
     if (!Shape::SHARED && blocks > 1) cluster_arrive();
     __syncthreads();
 
-    bool summed = epilogue.sums.p && row == 0;
-    LineSum line_sum;
+    if (!ACTIVATED && epilogue.sums.p && row == 0) {
+        finish_sums<Shape>(epilogue.partial, epilogue.sums, column + part * strip.width,
+            strip.width, n, 2 * squares);
+    }
     Sums<SIDE> sums;
     unsigned own = (threadIdx.x >> 7) * LOT;
     for (int turn = 0; turn < turns; turn++) {
@@ -69,10 +74,6 @@ static __device__ __forceinline__ void product(
             }
         }
         commit_products();
-        if (!ACTIVATED && summed) {
-            const char* right = shared + stage * STAGE + PANELS * LOT;
-            for (int s = 0; s < SLICES; s++) line_sum.add_block(right + s * BLOCK_BYTES);
-        }
         // The products before these are done: their place is free.
         wait_products<1>();
         if (turn > 0 && turn - 1 + STAGES < turns) {
@@ -97,19 +98,17 @@ static __device__ __forceinline__ void product(
         place += 8 * strip.line;
         put_remote(place, owner, make_float2(sums.sum[4 * e + 2], sums.sum[4 * e + 3]));
     }
-    float* beside = tile + strip.floats();
-    if (!ACTIVATED && summed) line_sum.put<SIDE>(beside);
-    Forms forms(by_rows, by_columns, m, n);
+    Forms forms(made, m, n, wide);
     finish<Shape, ACTIVATED>(
         tile, strip, c, row, column + part * strip.width, m, n, wide, epilogue, forms);
-    if (!ACTIVATED && summed) LineSum::finish<SIDE>(beside, epilogue.sums, column, n);
 }
 
 #define PRODUCT(NAME, SHAPE, ACTIVATED)                                                           \
     extern "C" __global__ void __launch_bounds__(SHAPE::COUNT, 2) NAME##_##SHAPE(                 \
-        Mat a, Mat b, Mat c, int m, int n, int k, int wide, Epilogue epilogue, Mat rows,          \
-        Mat columns) {                                                                            \
-        product<SHAPE, ACTIVATED>(a, b, c, m, n, k, wide, epilogue, rows, columns);               \
+        Mat a, Mat b, Mat c, int m, int n, int k, int fold, int wide, Epilogue epilogue,          \
+        Mat rows, Mat columns, Mat sums) {                                                        \
+        product<SHAPE, ACTIVATED>(                                                                \
+            a, b, c, m, n, k, fold, wide, epilogue, {rows, columns, sums});                       \
     }
 
 // For few tiles and for many, as `ops/product.rs` chooses them.

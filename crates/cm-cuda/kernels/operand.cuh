@@ -1,5 +1,5 @@
-// Operands of products as wgmma reads them: rounded to TF32 (PRECISION 1) or bf16 (2), K contiguous,
-// swizzled.
+// Operands of products as wgmma reads them: rounded to TF32 (PRECISION 1) or bf16 (2), K
+// contiguous, swizzled.
 //
 // An operand is lines (rows of A, columns of B) by K, both filled up with zeros to squares of 64 x
 // 64. Blocks of 64 lines by 128 bytes of K follow each other along K, then along the lines, so that
@@ -28,43 +28,6 @@ static __device__ __forceinline__ void put_neighbours(char* square, int line, in
     *(uint2*)place = make_uint2(to_bf16_pair(x.x, x.y), to_bf16_pair(x.z, x.w));
 #endif
 }
-
-// Four rows of four numbers.
-struct Patch {
-    float4 row[4];
-};
-
-// Where a matrix [m, n] is stored as operands: with its rows as lines, with its columns as lines.
-struct Forms {
-    float *rows, *columns;
-    int down, across;  // squares of the matrix
-
-    __device__ __forceinline__ Forms(Mat by_rows, Mat by_columns, int m, int n)
-        : rows(maybe(by_rows)), columns(maybe(by_columns)), down((m + 63) >> 6),
-          across((n + 63) >> 6) {}
-
-    __device__ __forceinline__ bool hold(int row, int column) const {
-        return row >> 6 < down && column >> 6 < across;
-    }
-
-    // Stores what begins at `row` and `column` of the matrix, multiples of 4.
-    __device__ __forceinline__ void put(const Patch& x, int row, int column) const {
-        int i = row & 63, j = column & 63;
-        if (rows) {
-            char* square = square_of(rows, row >> 6, column >> 6, across);
-#pragma unroll
-            for (int q = 0; q < 4; q++) put_neighbours(square, i + q, j, x.row[q]);
-        }
-        if (columns) {
-            char* square = square_of(columns, column >> 6, row >> 6, down);
-            const float4 *a = x.row, *b = a + 1, *c = a + 2, *d = a + 3;
-            put_neighbours(square, j, i, make_float4(a->x, b->x, c->x, d->x));
-            put_neighbours(square, j + 1, i, make_float4(a->y, b->y, c->y, d->y));
-            put_neighbours(square, j + 2, i, make_float4(a->z, b->z, c->z, d->z));
-            put_neighbours(square, j + 3, i, make_float4(a->w, b->w, c->w, d->w));
-        }
-    }
-};
 
 // Four numbers, of which the first `count` exist. What is rare stays out of the way of what is not:
 // kernels this short wait for their instructions as much as for their numbers.
@@ -96,6 +59,11 @@ static __device__ __forceinline__ void put_four(float* to, float4 x, int count, 
     else if (count == 4) *(float4*)to = x;
 }
 
+// Four rows of four numbers.
+struct Patch {
+    float4 row[4];
+};
+
 // What exists of four rows from `row` and `column` on of a matrix [m, n]; the rest is 0.
 static __device__ __forceinline__ void load_patch(
     Patch& x, const float* from, int row, int column, int m, int n, bool wide) {
@@ -106,3 +74,66 @@ static __device__ __forceinline__ void load_patch(
         if (row + q < m) x.row[q] = four(from + (size_t)(row + q) * n + column, count, wide);
     }
 }
+
+static __device__ __forceinline__ void add(float4& sum, float4 x) {
+    sum.x += x.x, sum.y += x.y, sum.z += x.z, sum.w += x.w;
+}
+
+// Stores a patch from row `i` and column `j` on of a square whose lines are the columns.
+static __device__ __forceinline__ void put_columns(char* square, const Patch& x, int i, int j) {
+    const float4 *a = x.row, *b = a + 1, *c = a + 2, *d = a + 3;
+    put_neighbours(square, j, i, make_float4(a->x, b->x, c->x, d->x));
+    put_neighbours(square, j + 1, i, make_float4(a->y, b->y, c->y, d->y));
+    put_neighbours(square, j + 2, i, make_float4(a->z, b->z, c->z, d->z));
+    put_neighbours(square, j + 3, i, make_float4(a->w, b->w, c->w, d->w));
+}
+
+// What products make of a matrix [m, n]: operands with its rows and with its columns as lines, and
+// the sums of its columns, over 32 rows each.
+struct Made {
+    Mat rows, columns, sums;
+};
+
+struct Forms {
+    float *rows, *columns, *sums;
+    int n, down, across;  // columns and squares of the matrix
+    bool wide;            // its rows are whole quads
+
+    __device__ __forceinline__ Forms(const Made& made, int m, int n, bool wide)
+        : rows(maybe(made.rows)), columns(maybe(made.columns)), sums(maybe(made.sums)), n(n),
+          down((m + 63) >> 6), across((n + 63) >> 6), wide(wide) {}
+
+    __device__ __forceinline__ bool hold(int row, int column) const {
+        return row >> 6 < down && column >> 6 < across;
+    }
+
+    // Stores what begins at `row` and `column` of the matrix, multiples of 4. Eight threads
+    // 2^apart from each other have 32 rows of the same columns, and all of the warp are here.
+    __device__ __forceinline__ void put(const Patch& x, int row, int column, int apart) const {
+        int i = row & 63, j = column & 63;
+        if (rows) {
+            char* square = square_of(rows, row >> 6, column >> 6, across);
+#pragma unroll
+            for (int q = 0; q < 4; q++) put_neighbours(square, i + q, j, x.row[q]);
+        }
+        if (columns) {
+            char* square = square_of(columns, column >> 6, row >> 6, down);
+            put_columns(square, x, i, j);
+        }
+        if (sums) {
+            float4 sum = x.row[0];
+            for (int q = 1; q < 4; q++) add(sum, x.row[q]);
+            for (int step = 1; step < 8; step <<= 1) {
+                int other = step << apart;
+                float4 y = sum;
+                sum.x += __shfl_xor_sync(0xffffffffu, y.x, other);
+                sum.y += __shfl_xor_sync(0xffffffffu, y.y, other);
+                sum.z += __shfl_xor_sync(0xffffffffu, y.z, other);
+                sum.w += __shfl_xor_sync(0xffffffffu, y.w, other);
+            }
+            if ((row & 31) == 0) {
+                put_four(sums + (size_t)(row >> 5) * n + column, sum, min(4, n - column), wide);
+            }
+        }
+    }
+};

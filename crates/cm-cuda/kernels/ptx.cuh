@@ -33,6 +33,11 @@ static __device__ __forceinline__ unsigned to_tf32(float x) {
     return y;
 }
 
+// The bits that a TF32 number has.
+static __device__ __forceinline__ float cut_tf32(float x) {
+    return __uint_as_float(__float_as_uint(x) & 0xffffe000u);
+}
+
 // Two numbers rounded to bfloat16.
 static __device__ __forceinline__ unsigned to_bf16_pair(float low, float high) {
     unsigned y;

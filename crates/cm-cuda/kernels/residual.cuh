@@ -58,3 +58,8 @@ static __device__ __noinline__ float careful_norm(const float* x, const float* y
     float norm = s.norm * s.scale;
     return s.half ? norm + norm : norm;
 }
+
+// Whether grad / norm would not do as the weight of a difference. Equal points weigh nothing.
+static __device__ __forceinline__ bool is_special(float norm, float grad) {
+    return norm != 0.0f && !(regular(norm * norm) && finite(grad / norm));
+}

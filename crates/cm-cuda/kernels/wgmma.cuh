@@ -42,11 +42,6 @@ static __device__ __forceinline__ unsigned remote(const float* place, unsigned b
     return there;
 }
 
-static __device__ __forceinline__ void put_remote(const float* place, unsigned block, float x) {
-    asm volatile("st.shared::cluster.f32 [%0], %1;\n" ::"r"(remote(place, block)), "f"(x)
-                 : "memory");
-}
-
 static __device__ __forceinline__ void put_remote(const float* place, unsigned block, float2 x) {
     asm volatile("st.shared::cluster.v2.f32 [%0], {%1, %2};\n"
                  ::"r"(remote(place, block)), "f"(x.x), "f"(x.y) : "memory");

@@ -26,7 +26,10 @@ pub(crate) enum Module {
     Product(Precision),
     Random,
     Reduce,
+    /// MRN and Max by rows, by pairs, and the gradients of the latter.
     Residual,
+    ResidualPairs,
+    ResidualGradient,
     /// Products on Hopper.
     Warpgroups(Precision),
 }
@@ -43,7 +46,7 @@ const WGMMA: &str = include_str!("../kernels/wgmma.cuh");
 impl Module {
     /// All there are.
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 18] = [
+    pub(crate) const ALL: [Self; 20] = [
         Self::Data,
         Self::Density,
         Self::Elementwise,
@@ -60,6 +63,8 @@ impl Module {
         Self::Random,
         Self::Reduce,
         Self::Residual,
+        Self::ResidualPairs,
+        Self::ResidualGradient,
         Self::Warpgroups(Precision::Tf32),
         Self::Warpgroups(Precision::Bf16),
     ];
@@ -80,6 +85,8 @@ impl Module {
             Self::Random => "random.cu",
             Self::Reduce => "reduce.cu",
             Self::Residual => "residual.cu",
+            Self::ResidualPairs => "residual_pairs.cu",
+            Self::ResidualGradient => "residual_gradient.cu",
             Self::Warpgroups(_) => "hopper.cu",
         }
     }
@@ -100,6 +107,10 @@ impl Module {
             Self::Random => (&[PHILOX], include_str!("../kernels/random.cu")),
             Self::Reduce => (&[], include_str!("../kernels/reduce.cu")),
             Self::Residual => (&[RESIDUAL], include_str!("../kernels/residual.cu")),
+            Self::ResidualPairs => (&[PTX, RESIDUAL], include_str!("../kernels/residual_pairs.cu")),
+            Self::ResidualGradient => {
+                (&[PTX, OPERAND, RESIDUAL], include_str!("../kernels/residual_gradient.cu"))
+            }
             Self::Warpgroups(_) => {
                 (&[FUNCTIONS, PTX, OPERAND, WGMMA, FINISH], include_str!("../kernels/hopper.cu"))
             }
@@ -112,6 +123,8 @@ impl Module {
             Self::Operands(precision) | Self::Product(precision) | Self::Warpgroups(precision) => {
                 vec![format!("-DPRECISION={}", precision as u32)]
             }
+            // Its operands are of TF32 whatever those of layers are.
+            Self::ResidualGradient => vec![format!("-DPRECISION={}", Precision::Tf32 as u32)],
             _ => Vec::new(),
         }
     }

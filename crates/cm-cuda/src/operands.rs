@@ -1,6 +1,7 @@
-//! Operands of products on Hopper: matrices rounded and laid out as `kernels/operand.cuh` has it.
+//! What products on Hopper need of a matrix, as `kernels/operand.cuh` has it: operands, rounded and
+//! laid out for them, and sums of its columns.
 //!
-//! In a recorded step every operand is made once. A product stores its result as the operands that
+//! In a recorded step each is made once. A product stores its result as the operands that
 //! later ones ask for; what has its values before the step, as parameters do, is packed by the
 //! step's first kernel; anything else by a kernel of its own.
 
@@ -18,13 +19,15 @@ use crate::memory::Buffer;
 use crate::ops::arguments;
 use crate::tensor::{CudaTensor, maybe_write};
 
-/// Which way a product takes a matrix.
+/// What a product needs of a matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Sums run along its rows.
+    /// An operand whose rows are summed along.
     Rows,
-    /// Sums run along its columns.
+    /// An operand whose columns are summed along.
     Columns,
+    /// The sums of its columns, over 32 rows each.
+    Sums,
 }
 
 /// Rows and columns of the squares that operands are made of.
@@ -32,7 +35,7 @@ const SIDE: usize = 64;
 /// Threads of a block that packs one square.
 const THREADS: u32 = 256;
 /// Entries of `struct PackTable`, and bytes of one.
-const ENTRIES: (usize, usize) = (32, 64);
+const ENTRIES: (usize, usize) = (24, 80);
 
 /// The operands that a recording has made so far.
 #[derive(Default)]
@@ -45,8 +48,8 @@ pub(crate) struct Operands {
     early: Vec<(CudaTensor, Forms)>,
 }
 
-/// By rows and by columns.
-type Forms = [Option<CudaTensor>; 2];
+/// Each [`Form`] that was asked for.
+type Forms = [Option<CudaTensor>; 3];
 
 /// A matrix whose operands are known, or that some kernel can store as operands.
 struct Known {
@@ -58,7 +61,7 @@ struct Known {
 
 #[derive(Clone, Copy)]
 enum Maker {
-    /// A launch whose last two arguments are where it stores the operands.
+    /// A launch whose last three arguments are where it stores the forms.
     Launch(usize),
     /// An entry of `early`.
     Early(usize),
@@ -78,7 +81,7 @@ impl Operands {
 
     fn note(&mut self, x: &CudaTensor, maker: Maker) {
         let (offset, shape) = (x.view.offset, x.shape);
-        let known = Known { offset, shape, maker, forms: [None, None] };
+        let known = Known { offset, shape, maker, forms: Forms::default() };
         self.known.entry(x.view.buffer.number()).or_default().push(known);
     }
 
@@ -92,16 +95,10 @@ impl Operands {
     pub(crate) fn with_early(self, backend: &CudaBackend, launches: Vec<Launch>) -> Vec<Launch> {
         let tables = self.early.chunks(ENTRIES.0).map(|entries| {
             let (mut members, mut blocks) = (Vec::new(), 0);
-            for (x, [rows, columns]) in entries {
-                members.extend(arguments![
-                    x.read(),
-                    maybe_write(rows.as_ref()),
-                    maybe_write(columns.as_ref()),
-                    x.shape[0] as i32,
-                    x.shape[1] as i32,
-                    blocks,
-                    0_u32
-                ]);
+            for (x, forms) in entries {
+                members.push(x.read());
+                members.extend(forms.iter().map(|form| maybe_write(form.as_ref())));
+                members.extend(arguments![x.shape[0] as i32, x.shape[1] as i32, blocks, 0_u32]);
                 blocks += squares(x.shape);
             }
             let table = Argument::Struct(members, ENTRIES.0 * ENTRIES.1);
@@ -118,17 +115,17 @@ impl Operands {
 }
 
 impl CudaBackend {
-    /// The matrix as an operand: the one that the recording has, or a new one.
+    /// A form of the matrix: the one that the recording has, or a new one.
     pub(crate) fn operand(&self, x: &CudaTensor, form: Form) -> Result<CudaTensor> {
         let [rows, columns] = x.shape.map(|size| size.next_multiple_of(SIDE));
-        let length = match self.precision() {
-            Precision::Bf16 => rows * columns / 2,
-            _ => rows * columns,
-        };
-        let operand = self.new_tensor([1, length])?;
+        let operand = self.new_tensor(match (form, self.precision()) {
+            (Form::Sums, _) => [rows / 32, x.shape[1]],
+            (_, Precision::Bf16) => [rows, columns / 2],
+            _ => [rows, columns],
+        })?;
         let mut recorder = self.recorder().borrow_mut();
         let Some(recorder) = recorder.as_mut() else {
-            let mut forms = [None, None];
+            let mut forms = Forms::default();
             forms[form as usize] = Some(operand.clone());
             self.device().launch(&self.pack(x, &forms))?;
             return Ok(operand);
@@ -136,10 +133,10 @@ impl CudaBackend {
         if recorder.operands.find(x).is_none() {
             let maker = if recorder.operands.is_early(x) {
                 let early = &mut recorder.operands.early;
-                early.push((self.stop(x), [None, None]));
+                early.push((self.stop(x), Forms::default()));
                 Maker::Early(early.len() - 1)
             } else {
-                recorder.push(self.pack(x, &[None, None]));
+                recorder.push(self.pack(x, &Forms::default()));
                 Maker::Launch(recorder.launches.len() - 1)
             };
             recorder.operands.note(x, maker);
@@ -155,7 +152,7 @@ impl CudaBackend {
             }
             Maker::Launch(index) => {
                 let arguments = &mut recorder.launches[index].arguments;
-                let place = arguments.len() - 2 + form as usize;
+                let place = arguments.len() - 3 + form as usize;
                 arguments[place] = operand.write();
             }
         }
@@ -170,19 +167,15 @@ impl CudaBackend {
         }
     }
 
-    fn pack(&self, x: &CudaTensor, [rows, columns]: &Forms) -> Launch {
+    fn pack(&self, x: &CudaTensor, forms: &Forms) -> Launch {
+        let mut arguments = arguments![x.read(), x.shape[0] as i32, x.shape[1] as i32];
+        arguments.extend(forms.iter().map(|form| maybe_write(form.as_ref())));
         let blocks = [squares(x.shape), 1, self.replicas() as u32];
         Launch {
             module: Module::Operands(self.precision()),
             kernel: "pack",
             shape: LaunchShape { blocks, threads: THREADS, shared: 0, cluster: 1 },
-            arguments: arguments![
-                x.read(),
-                x.shape[0] as i32,
-                x.shape[1] as i32,
-                maybe_write(rows.as_ref()),
-                maybe_write(columns.as_ref())
-            ],
+            arguments,
         }
     }
 }

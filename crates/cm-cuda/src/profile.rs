@@ -1,13 +1,14 @@
 //! How long each kernel of a captured step takes: `CM_CUDA_PROFILE=1`.
 //!
-//! After its first run, every kernel of a step runs alone some times, and a table on stderr says
-//! how long each took and which ones it waits for. What cells hold is of no use afterwards.
+//! After its first run, every kernel of a step runs alone, some times in one graph, and a table on
+//! stderr says how long each took and which ones it waits for. What cells hold is of no use afterwards.
 
+use crate::driver::GraphBuilder;
 use crate::launch::Launch;
 use crate::schedule::Order;
 use crate::{Device, Result};
 
-const REPEATS: u32 = 20;
+const REPEATS: usize = 20;
 
 /// Whether profiles are wanted.
 pub(crate) fn is_wanted() -> bool {
@@ -18,9 +19,15 @@ pub(crate) fn is_wanted() -> bool {
 pub(crate) fn print(device: &Device, launches: &[Launch], order: &Order) -> Result<()> {
     let mut times = Vec::new();
     for launch in launches {
-        device.launch(launch)?;
-        let (done, milliseconds) = device
-            .time(|| -> Result<()> { (0..REPEATS).try_for_each(|_| device.launch(launch)) })?;
+        let mut graph = GraphBuilder::new(device.context())?;
+        for repeat in 0..REPEATS {
+            let before = repeat.checked_sub(1);
+            device.add_to_graph(&mut graph, launch, before.as_slice())?;
+        }
+        let graph = graph.finish()?;
+        let run = || device.context().launch_graph(&graph);
+        run()?;
+        let (done, milliseconds) = device.time(run)?;
         done?;
         times.push(1e3 * milliseconds / REPEATS as f32);
     }

@@ -28,8 +28,8 @@ pub(crate) struct Product {
     left: CudaTensor,
     right: CudaTensor,
     kind: Kind,
-    /// Receives the sums of the right factor's columns.
-    sums: Option<CudaTensor>,
+    /// The sums of the right factor's columns: in parts, and where the whole goes.
+    sums: Option<[CudaTensor; 2]>,
 }
 
 /// What happens to a product before it is stored: `(f(z + bias) + addend) factor`.
@@ -58,15 +58,15 @@ impl Finish<'_> {
         given.into_iter().flatten().all(CudaTensor::has_whole_quads)
     }
 
-    /// As kernels take it, with a place for sums of columns for those that have one.
-    fn argument(&self, sums: Option<Option<&CudaTensor>>) -> Argument {
+    /// As kernels take it, with places for sums of columns for those that have them.
+    fn argument(&self, sums: &[Argument]) -> Argument {
         let mut members = vec![
             maybe_read(self.bias),
             maybe_write(self.slope),
             maybe_read(self.factor),
             maybe_read(self.addend),
         ];
-        members.extend(sums.map(maybe_write));
+        members.extend(sums.iter().cloned());
         let bytes = 16 * members.len() + 8;
         members.push(Argument::Signed(activation_code(self.activation)));
         Argument::Struct(members, bytes)
@@ -88,7 +88,7 @@ impl Product {
     pub(crate) fn sum_columns(&mut self, backend: &CudaBackend) -> Result<CudaTensor> {
         debug_assert_eq!(self.kind, Kind::Left);
         let sums = backend.new_tensor([1, self.right.shape[1]])?;
-        self.sums = Some(sums.clone());
+        self.sums = Some([backend.operand(&self.right, Form::Sums)?, sums.clone()]);
         Ok(sums)
     }
 
@@ -163,19 +163,14 @@ impl Product {
             self.left.shape[1] as i32,
             self.right.shape[1] as i32,
             wide,
-            finish.argument(None)
+            finish.argument(&[])
         ];
         let shape = LaunchShape { blocks, threads, shared, cluster: 1 };
         backend.run_shaped(Module::Product(backend.precision()), names[index], shape, arguments)?;
         Ok(y)
     }
 
-    /// By `wgmma`, in tiles of 128 x 128 if there are enough of them. Where there are few, each sum
-    /// is split, and the blocks of a cluster take one part each. Into how many parts depends on the
-    /// sizes alone, so that replicas equal single runs.
     fn on_warpgroups(&self, backend: &CudaBackend, finish: &Finish<'_>) -> Result<CudaTensor> {
-        /// Blocks that keep a device busy.
-        const ENOUGH: usize = 96;
         let (shape, depth) = self.sizes();
         let (left, right) = match self.kind {
             Kind::Plain => (Form::Rows, Form::Columns),
@@ -184,8 +179,38 @@ impl Product {
         };
         let left = backend.operand(&self.left, left)?;
         let right = backend.operand(&self.right, right)?;
+        let (precision, squares) = (backend.precision(), depth.div_ceil(64));
+        let operands = Operands { left, right, shape, squares, fold: squares, precision };
+        operands.multiply(backend, finish, self.sums.as_ref())
+    }
+}
+
+/// A product of operands as `operand.cuh` has them.
+pub(crate) struct Operands {
+    pub(crate) left: CudaTensor,
+    pub(crate) right: CudaTensor,
+    pub(crate) shape: Shape,
+    /// How many squares of 64 sums have terms in.
+    pub(crate) squares: usize,
+    /// How many of them the left operand has: they are taken again and again.
+    pub(crate) fold: usize,
+    pub(crate) precision: Precision,
+}
+
+impl Operands {
+    /// By `wgmma`, in tiles of 128 x 128 if there are enough of them. Where there are few, each sum
+    /// is split, and the blocks of a cluster take one part each. Into how many parts depends on the
+    /// sizes alone, so that replicas equal single runs.
+    pub(crate) fn multiply(
+        &self,
+        backend: &CudaBackend,
+        finish: &Finish<'_>,
+        sums: Option<&[CudaTensor; 2]>,
+    ) -> Result<CudaTensor> {
+        /// Blocks that keep a device busy.
+        const ENOUGH: usize = 96;
+        let &Self { shape, squares, precision, .. } = self;
         let (small, large) = (tiles(shape, 64), tiles(shape, 128));
-        let squares = depth.div_ceil(64);
         let parts = match large {
             ENOUGH.. => 1,
             32..ENOUGH => squares.min(2),
@@ -204,9 +229,9 @@ impl Product {
             (false, false) => "gradient_small",
         };
         // As `hopper.cu` lays them out: the operands' lots, and the parts' sums after or over them.
-        let sums = 4 * parts * side * (side / parts + 4 + 1);
+        let tile = 4 * parts * side * (side / parts + 4);
         let operands = if is_large { 3 * 32_768 } else { 2 * 32_768 };
-        let shared = if is_large { sums.max(operands) } else { sums + operands };
+        let shared = if is_large { tile.max(operands) } else { tile + operands };
         let [across, down] = [1, 0].map(|axis| shape[axis].div_ceil(side));
         let launch = LaunchShape {
             blocks: [(across * parts) as u32, down as u32, backend.replicas() as u32],
@@ -214,22 +239,29 @@ impl Product {
             shared: 1024 + shared as u32,
             cluster: parts as u32,
         };
+        let sums = match sums {
+            Some([parts, sums]) => [parts.read(), sums.write()],
+            None => [Argument::Nothing, Argument::Nothing],
+        };
         let y = backend.new_tensor(shape)?;
         let arguments = arguments![
-            left.read(),
-            right.read(),
+            self.left.read(),
+            self.right.read(),
             y.write(),
             shape[0] as i32,
             shape[1] as i32,
-            depth as i32,
+            64 * squares as i32,
+            self.fold as i32,
             i32::from(finish.has_whole_quads(&y)),
-            finish.argument(Some(self.sums.as_ref())),
+            finish.argument(&sums),
+            Argument::Nothing,
             Argument::Nothing,
             Argument::Nothing
         ];
-        let module = Module::Warpgroups(backend.precision());
-        backend.run_shaped(module, kernel, launch, arguments)?;
-        backend.note_maker(&y);
+        backend.run_shaped(Module::Warpgroups(precision), kernel, launch, arguments)?;
+        if precision == backend.precision() {
+            backend.note_maker(&y);
+        }
         Ok(y)
     }
 }
@@ -255,6 +287,6 @@ fn tiles([rows, columns]: Shape, side: usize) -> usize {
 }
 
 /// Whether products run on Hopper's own instructions.
-fn has_warpgroups(backend: &CudaBackend) -> bool {
+pub(crate) fn has_warpgroups(backend: &CudaBackend) -> bool {
     backend.precision() != Precision::Highest && backend.device().has_warpgroups()
 }

@@ -1,0 +1,332 @@
+// Gradients of MRN and Max by pairs. What they share with rows is in `residual.cuh`.
+
+constexpr int TILE = 32;
+
+// What each pair weighs in the gradients, in both layouts ([components, n, m] and
+// [components, m, n]): w = share g / norm, and the scale that replaces a plain difference where w
+// would not be representable (negative if halves must be subtracted; 0 for all other pairs);
+// g = share grad and the argument of the maximum.
+extern "C" __global__ void residual_weights(
+    Mat x, Mat y, Mat grad, Mat norms, Mat args, Mat weights, Mat weights_t, Mat scales,
+    Mat scales_t, Mat grads_t, Mat args_t, unsigned n, unsigned m, Split split) {
+    after_others();
+    __shared__ float tile[4][32][33];
+    const float *a = at(x), *b = at(y), *g = at(grad), *norm_in = maybe(norms), *arg_in = at(args);
+    unsigned lane = threadIdx.x & 31, part = threadIdx.x >> 5;
+    unsigned tiles = (m + 31) / 32, all = tiles * ((n + 31) / 32);
+    unsigned component = blockIdx.x / all, place_in = blockIdx.x % all;
+    unsigned row = place_in / tiles * 32, column = place_in % tiles * 32;
+    unsigned run = split.symmetric + split.asymmetric, width = run * split.components;
+    size_t base = (size_t)component * n * m;
+    for (unsigned i = part; i < 32; i += 8) {
+        unsigned r = row + i, c = column + lane;
+        if (r >= n || c >= m) continue;
+        size_t place = base + (size_t)r * m + c;
+        float weighted = g[(size_t)r * m + c] * split.share, w = 0.0f, s = 0.0f;
+        if (split.symmetric > 0) {
+            float norm = norm_in[place];
+            w = weighted / norm;
+            if (!regular(norm * norm) || !finite(w)) {
+                Scaled pair = scaled(a + (size_t)r * width + component * run,
+                    b + (size_t)c * width + component * run, split.symmetric);
+                bool apart = pair.norm > 0.0f;
+                w = apart ? weighted / pair.norm : 0.0f;
+                s = apart ? (pair.half ? -pair.scale : pair.scale) : 0.0f;
+            }
+            at(weights)[place] = w;
+            at(scales)[place] = s;
+        }
+        tile[0][i][lane] = w;
+        tile[1][i][lane] = s;
+        tile[2][i][lane] = weighted;
+        tile[3][i][lane] = arg_in[place];
+    }
+    __syncthreads();
+    for (unsigned i = part; i < 32; i += 8) {
+        unsigned r = row + lane, c = column + i;
+        if (r >= n || c >= m) continue;
+        size_t place = base + (size_t)c * n + r;
+        if (split.symmetric > 0) {
+            at(weights_t)[place] = tile[0][lane][i];
+            at(scales_t)[place] = tile[1][lane][i];
+        }
+        at(grads_t)[place] = tile[2][lane][i];
+        at(args_t)[place] = tile[3][lane][i];
+    }
+}
+
+// The same for gradients by products: - w as operands of 64 x 64 squares (`operand.cuh`), in both
+// layouts, as rounded; the sums of w over 32 of m and over 32 of n, and whether one of these pairs
+// must be taken apart; g = share grad and the argument of the maximum, in the second layout alone.
+extern "C" __global__ void __launch_bounds__(256) residual_operands(
+    Mat grad, Mat norms, Mat args, Mat by_rows, Mat by_columns, Mat sums, Mat sums_t, Mat special,
+    Mat special_t, Mat grads_t, Mat args_t, unsigned n, unsigned m, Split split) {
+    after_others();
+    __shared__ float tile[3][32][33], flags[32][33];
+    const float *g = at(grad), *norm_in = at(norms), *arg_in = at(args);
+    unsigned lane = threadIdx.x & 31, part = threadIdx.x >> 5;
+    unsigned down = (n + 63) >> 6, across = (m + 63) >> 6;
+    unsigned row = blockIdx.x / (2 * across) * 32, column = blockIdx.x % (2 * across) * 32;
+    float gs[4], ns[4], as[4];
+#pragma unroll
+    for (int q = 0; q < 4; q++) {
+        unsigned r = row + part + 8 * q, c = column + lane;
+        bool inside = r < n && c < m;
+        size_t place = (size_t)r * m + c;
+        gs[q] = inside ? g[place] * split.share : 0.0f;
+        ns[q] = inside ? norm_in[place] : 1.0f;
+        as[q] = inside ? arg_in[place] : 0.0f;
+    }
+#pragma unroll
+    for (int q = 0; q < 4; q++) {
+        unsigned i = part + 8 * q;
+        bool taken_apart = is_special(ns[q], gs[q]);
+        bool weighs = !taken_apart && ns[q] != 0.0f;
+        float w = weighs ? __uint_as_float(to_tf32(gs[q] / ns[q])) : 0.0f;
+        tile[0][i][lane] = w;
+        tile[1][i][lane] = gs[q];
+        tile[2][i][lane] = as[q];
+        flags[i][lane] = taken_apart ? 1.0f : 0.0f;
+    }
+    __syncthreads();
+    // Four neighbours a thread, both ways.
+    unsigned i = threadIdx.x >> 3, k = (threadIdx.x & 7) * 4;
+    float4 along = make_float4(
+        -tile[0][i][k], -tile[0][i][k + 1], -tile[0][i][k + 2], -tile[0][i][k + 3]);
+    float4 across_it = make_float4(
+        -tile[0][k][i], -tile[0][k + 1][i], -tile[0][k + 2][i], -tile[0][k + 3][i]);
+    put_neighbours(square_of(at(by_rows), row >> 6, column >> 6, across), (row & 63) + i,
+        (column & 63) + k, along);
+    put_neighbours(square_of(at(by_columns), column >> 6, row >> 6, down), (column & 63) + i,
+        (row & 63) + k, across_it);
+#pragma unroll
+    for (int q = 0; q < 4; q++) {
+        unsigned r = row + lane, c = column + part + 8 * q;
+        if (r >= n || c >= m) continue;
+        size_t place = (size_t)c * n + r;
+        at(grads_t)[place] = tile[1][lane][part + 8 * q];
+        at(args_t)[place] = tile[2][lane][part + 8 * q];
+    }
+    if (threadIdx.x < 64) {
+        bool is_row = threadIdx.x < 32;
+        unsigned place = is_row ? row + lane : column + lane, count = is_row ? n : m;
+        float sum = 0.0f, flag = 0.0f;
+        for (int e = 0; e < 32; e++) {
+            sum += is_row ? tile[0][lane][e] : tile[0][e][lane];
+            flag += is_row ? flags[lane][e] : flags[e][lane];
+        }
+        if (place < count) {
+            size_t to = (size_t)((is_row ? column : row) >> 5) * count + place;
+            at(is_row ? sums : sums_t)[to] = sum;
+            at(is_row ? special : special_t)[to] = flag;
+        }
+    }
+}
+
+// The symmetric part of points [m, width] as an operand with its features as lines: what TF32 keeps
+// of each number along K, then what it does not.
+extern "C" __global__ void __launch_bounds__(256) residual_halves(
+    Mat points, Mat operand, unsigned m, Split split) {
+    after_others();
+    const float* from = at(points);
+    int width = split.symmetric + split.asymmetric;
+    int down = ((int)m + 63) >> 6, across = ((int)split.symmetric + 63) >> 6;
+    bool wide = ((split.symmetric | split.asymmetric) & 3) == 0 && ((size_t)from & 15) == 0;
+    int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+    int i = (warp >> 2) * 32 + (lane >> 2) * 4, j = (warp & 3) * 16 + (lane & 3) * 4;
+    int block = blockIdx.x / across, line = blockIdx.x % across;
+    int count = max(0, min(4, (int)split.symmetric - line * 64 - j));
+    Patch kept, rest;
+#pragma unroll
+    for (int q = 0; q < 4; q++) {
+        int row = block * 64 + i + q;
+        float4 x = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+        if (row < (int)m) x = four(from + (size_t)row * width + line * 64 + j, count, wide);
+        float4 y = make_float4(cut_tf32(x.x), cut_tf32(x.y), cut_tf32(x.z), cut_tf32(x.w));
+        kept.row[q] = y;
+        rest.row[q] = make_float4(x.x - y.x, x.y - y.y, x.z - y.z, x.w - y.w);
+    }
+    put_columns(square_of(at(operand), line, block, 2 * down), kept, i, j);
+    put_columns(square_of(at(operand), line, down + block, 2 * down), rest, i, j);
+}
+
+// The Euclidean part of da [n, width]: sum_j w_ij (a_i - b_j), the difference formed first, since
+// for close points the large weights would cancel every digit of a difference of products.
+extern "C" __global__ void __launch_bounds__(256) residual_norm_gradient(
+    Mat a, Mat b, Mat weights, Mat scales, Mat da, unsigned n, unsigned m, Split split) {
+    after_others();
+    __shared__ float w[TILE][TILE + 1], s[TILE][TILE + 1], other[TILE][TILE + 1];
+    const float *own = at(a), *others = at(b), *weight = at(weights), *scale = at(scales);
+    unsigned rows = (n + TILE - 1) / TILE, chunks = (split.symmetric + TILE - 1) / TILE;
+    unsigned component = blockIdx.x / (rows * chunks), rest = blockIdx.x % (rows * chunks);
+    unsigned row = rest / chunks * TILE, feature = rest % chunks * TILE;
+    unsigned run = split.symmetric + split.asymmetric, width = run * split.components;
+    unsigned start = component * run;
+    unsigned tx = threadIdx.x & 15, ty = threadIdx.x >> 4;
+    float u[2][2], sums[2][2] = {{0.0f, 0.0f}, {0.0f, 0.0f}};
+    for (int i = 0; i < 2; i++)
+        for (int k = 0; k < 2; k++) {
+            unsigned r = row + ty + 16 * i, f = feature + tx + 16 * k;
+            bool inside = r < n && f < split.symmetric;
+            u[i][k] = inside ? own[(size_t)r * width + start + f] : 0.0f;
+        }
+    for (unsigned first = 0; first < m; first += TILE) {
+        __syncthreads();
+        int special = 0;
+        for (unsigned e = threadIdx.x; e < TILE * TILE; e += 256) {
+            unsigned i = e / TILE, j = e % TILE;
+            bool inside = row + i < n && first + j < m;
+            size_t place = ((size_t)component * n + row + i) * m + first + j;
+            w[i][j] = inside ? weight[place] : 0.0f;
+            s[i][j] = inside ? scale[place] : 0.0f;
+            special |= s[i][j] != 0.0f;
+            // Here i counts the other points and j the features.
+            inside = first + i < m && feature + j < split.symmetric;
+            other[i][j] = inside ? others[(size_t)(first + i) * width + start + feature + j] : 0.0f;
+        }
+        special = __syncthreads_or(special);
+        if (!special) {
+#pragma unroll
+            for (int j = 0; j < TILE; j++)
+#pragma unroll
+                for (int i = 0; i < 2; i++)
+#pragma unroll
+                    for (int k = 0; k < 2; k++) {
+                        float d = u[i][k] - other[j][tx + 16 * k], weigh = w[ty + 16 * i][j];
+                        // A weight of 0 silences a difference that overflows.
+                        sums[i][k] = weigh == 0.0f ? sums[i][k] : fmaf(weigh, d, sums[i][k]);
+                    }
+        } else {
+            for (int j = 0; j < TILE; j++)
+                for (int i = 0; i < 2; i++)
+                    for (int k = 0; k < 2; k++) {
+                        float v = other[j][tx + 16 * k], weigh = w[ty + 16 * i][j];
+                        float measure = s[ty + 16 * i][j];
+                        if (weigh == 0.0f) continue;
+                        float d = measure < 0.0f ? u[i][k] * 0.5f - v * 0.5f : u[i][k] - v;
+                        if (measure != 0.0f) d = d / fabsf(measure);
+                        sums[i][k] = fmaf(weigh, d, sums[i][k]);
+                    }
+        }
+    }
+    for (int i = 0; i < 2; i++)
+        for (int k = 0; k < 2; k++) {
+            unsigned r = row + ty + 16 * i, f = feature + tx + 16 * k;
+            if (r < n && f < split.symmetric) at(da)[(size_t)r * width + start + f] = sums[i][k];
+        }
+}
+
+constexpr unsigned SCATTER = 2048;
+// Sums in fixed point are of at most so many numbers.
+constexpr unsigned MOST_TERMS = 1 << 15;
+
+// What `residual_max_gradient` joins to it: the Euclidean part of a gradient by a product.
+struct Euclidean {
+    Mat a;        // the points [n, width]
+    Mat product;  // - sum_j w_ij b_j [n, symmetric]
+    Mat sums;     // sum_j w_ij, over 32 each [parts, n]
+    Mat special;  // whether a pair of these must be taken apart [parts, n]
+    Mat b, grad;  // for those
+    unsigned parts, transposed;
+};
+
+// Adds to the Euclidean part of a row's gradient those pairs whose weights are not representable.
+static __device__ __noinline__ void add_special(
+    const Euclidean& e, float* out, unsigned row, unsigned n, unsigned m, const Split& split) {
+    unsigned width = split.symmetric + split.asymmetric;
+    const float* u = at(e.a) + (size_t)row * width;
+    for (unsigned j = 0; j < m; j++) {
+        const float* v = at(e.b) + (size_t)j * width;
+        size_t place = e.transposed ? (size_t)j * n + row : (size_t)row * m + j;
+        float g = at(e.grad)[place] * split.share;
+        // As `residual_pairs.cu` has it.
+        float square = 0.0f;
+        for (unsigned k = 0; k < split.symmetric; k++) {
+            float d = u[k] - v[k];
+            square = fmaf(d, d, square);
+        }
+        square += split.offset;
+        float norm = regular(square) ? sqrtf(square) : careful_norm(u, v, split.symmetric);
+        if (!is_special(norm, g)) continue;
+        Scaled pair = scaled(u, v, split.symmetric);
+        if (pair.norm == 0.0f || g == 0.0f) continue;
+        for (unsigned k = threadIdx.x; k < split.symmetric; k += blockDim.x) {
+            out[k] += g / pair.norm * (difference(u[k], v[k], pair.half) / pair.scale);
+        }
+    }
+}
+
+// The asymmetric part of da [n, width]: scale g_ij to the feature that attains the maximum. One
+// block a row and component. Sums are of whole numbers (the gradients in fixed point, relative to
+// the row's largest, in two halves), so their order does not matter.
+extern "C" __global__ void __launch_bounds__(128) residual_max_gradient(
+    Mat grads, Mat args, Mat da, unsigned m, Split split, float scale, unsigned per_component,
+    Euclidean euclidean) {
+    after_others();
+    __shared__ int low[SCATTER], high[SCATTER];
+    unsigned rows = gridDim.x / split.components;
+    unsigned component = blockIdx.x / rows, row = blockIdx.x % rows;
+    unsigned run = split.symmetric + split.asymmetric, width = run * split.components;
+    size_t base = ((size_t)component * rows + row) * m;
+    const float* g = at(grads) + (per_component ? base : (size_t)row * m);
+    const float* arg = at(args) + base;
+    float* out = at(da) + (size_t)row * width + component * run;
+    if (euclidean.product.p) {
+        const float* u = at(euclidean.a) + (size_t)row * width;
+        const float* product = at(euclidean.product) + (size_t)row * split.symmetric;
+        float sum = 0.0f;
+        bool special = false;
+#pragma unroll 4
+        for (unsigned part = 0; part < euclidean.parts; part++) {
+            sum += at(euclidean.sums)[(size_t)part * rows + row];
+            special |= at(euclidean.special)[(size_t)part * rows + row] != 0.0f;
+        }
+        for (unsigned k = threadIdx.x; k < split.symmetric; k += blockDim.x) {
+            out[k] = fmaf(sum, u[k], product[k]);
+        }
+        if (special) add_special(euclidean, out, row, rows, m, split);
+    }
+    out += split.symmetric;
+    float largest = 0.0f;
+#pragma unroll 4
+    for (unsigned j = threadIdx.x; j < m; j += blockDim.x) {
+        largest = larger(largest, fabsf(g[j] * scale));
+    }
+    largest = block_larger(largest);
+    if (!finite(largest)) {
+        for (unsigned f = threadIdx.x; f < split.asymmetric; f += blockDim.x) {
+            float sum = 0.0f;
+            for (unsigned j = 0; j < m; j++) {
+                if (__float_as_int(arg[j]) == (int)f) sum += g[j] * scale;
+            }
+            out[f] = sum;
+        }
+        return;
+    }
+    // Numbers below 2^(62 - 2 bits), cut after `bits` fewer than 32: sums of either half of 2^bits
+    // of them have room.
+    int bits = 32 - __clz((int)min(m, MOST_TERMS)), cut = 31 - bits;
+    int shift = 61 - 2 * bits - (largest > 0.0f ? ilogbf(largest) : 0);
+    for (unsigned start = 0; start < split.asymmetric; start += SCATTER) {
+        unsigned end = min(start + SCATTER, split.asymmetric);
+        for (unsigned from = 0; from < m; from += MOST_TERMS) {
+            __syncthreads();
+            for (unsigned f = threadIdx.x; f < end - start; f += blockDim.x) low[f] = high[f] = 0;
+            __syncthreads();
+#pragma unroll 4
+            for (unsigned j = from + threadIdx.x; j < min(m, from + MOST_TERMS); j += blockDim.x) {
+                int f = __float_as_int(arg[j]);
+                long long fixed = __float2ll_rn(ldexpf(g[j] * scale, shift));
+                if (f < (int)start || f >= (int)end) continue;
+                atomicAdd(low + f - start, (int)(fixed & ((1ll << cut) - 1)));
+                atomicAdd(high + f - start, (int)(fixed >> cut));
+            }
+            __syncthreads();
+            for (unsigned f = start + threadIdx.x; f < end; f += blockDim.x) {
+                double sum = (double)high[f - start] * (double)(1ll << cut);
+                float part = (float)ldexp(sum + (double)low[f - start], -shift);
+                out[f] = from == 0 ? part : out[f] + part;
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Gradients of MRN's pairwise distances by products, against those by differences.
+
+use cm_cuda::{CudaBackend, Precision, testing};
+use cm_nn::testing::Exact;
+use cm_nn::{Initialiser, Over, Parameters, Result, Values, Var, gradients};
+use cm_quasimetric::Head;
+
+/// Points that most pairs of are far apart, and some close, equal, or so far or so close that
+/// squares of their differences overflow or vanish.
+fn points(rows: usize, width: usize, stream: u32) -> Vec<f32> {
+    let mut values = Exact::normal([rows, width], 1).to_f32();
+    let moved = Exact::normal([rows, width], stream).to_f32();
+    for (row, (values, moved)) in values.chunks_mut(width).zip(moved.chunks(width)).enumerate() {
+        let scale = match row % 8 {
+            0 => 0.0,
+            1 => 1e-3,
+            2 => 1e-18,
+            _ => 1.0,
+        };
+        for (value, moved) in values.iter_mut().zip(moved) {
+            *value = if row % 8 == 2 { scale * moved } else { *value + scale * moved };
+        }
+    }
+    values
+}
+
+/// The distances, and the gradients of a weighted sum of them.
+fn distances(backend: &CudaBackend, [n, m, width]: [usize; 3], factor: f32) -> Result<Vec<Values>> {
+    let mut set = Parameters::new(backend);
+    let x = set.create("x", [n, width], Initialiser::Constant(0.0))?;
+    let y = set.create("y", [m, width], Initialiser::Constant(0.0))?;
+    let scaled = |values: Vec<f32>| values.into_iter().map(|x| x * factor).collect::<Vec<_>>();
+    x.set(&scaled(points(n, width, 2)))?;
+    y.set(&scaled(points(m, width, 3)))?;
+    let weights = Exact::normal([n, m], 9).var(backend)?;
+    let mut found = None;
+    let (_, gradients) = gradients(backend, &[&set], || {
+        let distances = x.value()?.distance_pairs(&y.value()?, Head::MRN, None)?;
+        found = Some(distances.stop_gradient());
+        distances.mul(&weights)?.sum(Over::All)
+    })?;
+    let gradients = [&x, &y].map(|parameter| gradients.get(parameter));
+    let all = found.into_iter().chain(gradients.into_iter().flatten()).collect::<Vec<_>>();
+    Var::read(&all.iter().collect::<Vec<_>>())
+}
+
+#[test]
+fn gradients_by_products_are_those_by_differences() -> Result<()> {
+    if testing::device().is_none() {
+        return Ok(());
+    }
+    for sizes in [[256, 256, 512], [33, 70, 22], [1000, 600, 64], [1, 9, 8]] {
+        // Of ordinary size; squares overflow.
+        for factor in [1.0, 1e20] {
+            let expected = distances(&testing::backend(&[3], Precision::Highest), sizes, factor)?;
+            for precision in [Precision::Tf32, Precision::Bf16] {
+                let found = distances(&testing::backend(&[3, 4], precision), sizes, factor)?;
+                let [found_d, expected_d] = [&found[0], &expected[0]];
+                assert_eq!(found_d.replica(1), expected_d.replica(0), "{sizes:?}, {precision}");
+                for side in 1..3 {
+                    let (found, expected) = (found[side].replica(0), expected[side].replica(0));
+                    let norm = |x: &mut dyn Iterator<Item = f32>| {
+                        x.map(|x| f64::from(x).powi(2)).sum::<f64>().sqrt()
+                    };
+                    let error = norm(&mut found.iter().zip(expected).map(|(a, b)| a - b));
+                    let error = error / norm(&mut expected.iter().copied());
+                    let what = format!("{sizes:?} times {factor}, {precision}, side {side}");
+                    assert!(error < 1e-3, "{what}: {error}");
+                }
+            }
+        }
+    }
+    Ok(())
+}
