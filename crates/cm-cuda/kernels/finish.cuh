@@ -10,26 +10,56 @@ struct Epilogue {
     int activation;
 };
 
-// A tile SIDE x SIDE of C, by SIDE / 64 warpgroups. SLICES blocks of each operand's lines are
-// copied at a time; STAGES such lots are in shared memory. A multiprocessor has room for two tiles.
-// SHARED: the tile's sums take the place of the operands when these have been multiplied.
-template <int LENGTH, int LOADED, int LOTS, bool ALIASED>
+// A tile ROWS x COLUMNS of C, by ROWS / 64 warpgroups. SLICES blocks of each operand's lines are
+// copied at a time; STAGES such lots are in shared memory, and the tile's sums when these have been
+// multiplied. A multiprocessor has room for RESIDENT tiles.
+template <int HEIGHT, int WIDTH, int LOADED, int LOTS, int RESIDENT>
 struct Shape {
-    static constexpr int SIDE = LENGTH, SLICES = LOADED, STAGES = LOTS, COUNT = 2 * LENGTH;
-    static constexpr bool SHARED = ALIASED;
+    static constexpr int ROWS = HEIGHT, COLUMNS = WIDTH, SLICES = LOADED, STAGES = LOTS;
+    static constexpr int COUNT = 2 * ROWS, BLOCKS = RESIDENT;
 };
 
+// z becomes f(z), `slope` f'(z).
 template <int F>
-static __device__ __forceinline__ void activate(float4 z, float4& y, float4& slope) {
-    y.x = value_of(F, z.x, 0.0f, 0.0f), slope.x = gradient_of(F, z.x, 1.0f, 0.0f, 0.0f);
-    y.y = value_of(F, z.y, 0.0f, 0.0f), slope.y = gradient_of(F, z.y, 1.0f, 0.0f, 0.0f);
-    y.z = value_of(F, z.z, 0.0f, 0.0f), slope.z = gradient_of(F, z.z, 1.0f, 0.0f, 0.0f);
-    y.w = value_of(F, z.w, 0.0f, 0.0f), slope.w = gradient_of(F, z.w, 1.0f, 0.0f, 0.0f);
+static __device__ __forceinline__ void activate(float& z, float& slope) {
+    slope = gradient_of(F, z, 1.0f, 0.0f, 0.0f);
+    z = value_of(F, z, 0.0f, 0.0f);
 }
 
-static __device__ __noinline__ void activate_rarely(int f, float4 z, float4& y, float4& slope) {
-    if (f == GELU) activate<GELU>(z, y, slope);
-    if (f == TANH) activate<TANH>(z, y, slope);
+template <int F>
+static __device__ __forceinline__ void activate(Patch& z, Patch& slope) {
+#pragma unroll
+    for (int q = 0; q < 4; q++) {
+        activate<F>(z.row[q].x, slope.row[q].x);
+        activate<F>(z.row[q].y, slope.row[q].y);
+        activate<F>(z.row[q].z, slope.row[q].z);
+        activate<F>(z.row[q].w, slope.row[q].w);
+    }
+}
+
+static __device__ __noinline__ float2 activate_rarely(int f, float z) {
+    float slope;
+    if (f == GELU) activate<GELU>(z, slope);
+    else activate<TANH>(z, slope);
+    return make_float2(z, slope);
+}
+
+static __device__ __forceinline__ void activate(int f, Patch& z, Patch& slope) {
+    if (f == SILU) {
+        activate<SILU>(z, slope);
+    } else if (f == RELU) {
+        activate<RELU>(z, slope);
+    } else if (f == IDENTITY) {
+        activate<IDENTITY>(z, slope);
+    } else {
+#pragma unroll
+        for (int q = 0; q < 4; q++) {
+            float2 a = activate_rarely(f, z.row[q].x), b = activate_rarely(f, z.row[q].y);
+            float2 c = activate_rarely(f, z.row[q].z), d = activate_rarely(f, z.row[q].w);
+            z.row[q] = make_float4(a.x, b.x, c.x, d.x);
+            slope.row[q] = make_float4(a.y, b.y, c.y, d.y);
+        }
+    }
 }
 
 // Four numbers, of which the first `count` lie in C; the others become 0.
@@ -42,28 +72,29 @@ static __device__ __noinline__ float4 cut(float4 x, int count) {
 }
 
 // A tile's sums as the blocks of a cluster leave them. Each block finishes a strip of columns: its
-// shared memory holds what every block of the cluster has summed up for it, [block][SIDE][line].
-template <int SIDE>
+// shared memory holds what every block of the cluster has summed up for it, [block][ROWS][line].
+template <typename Shape>
 struct Strip {
-    static constexpr int LOG = SIDE == 64 ? 6 : 7;
+    static constexpr int LOG = Shape::COLUMNS == 32 ? 5 : Shape::COLUMNS == 64 ? 6 : 7;
     int shift, width, line;
 
     __device__ __forceinline__ Strip(unsigned blocks)
-        : shift(31 - __clz(blocks)), width(SIDE >> shift), line(width + 4) {}
+        : shift(31 - __clz(blocks)), width(Shape::COLUMNS >> shift), line(width + 4) {}
 
     // Four neighbours of the product: the blocks' sums, added in their order.
     __device__ __forceinline__ float4 gather(const float* tile, int i, int j) const {
         const float* from = tile + i * line + j;
         float4 sum = *(const float4*)from;
         for (int block = 1; block < 1 << shift; block++) {
-            from += SIDE * line;
+            from += Shape::ROWS * line;
             add(sum, *(const float4*)from);
         }
         return sum;
     }
 };
 
-static __device__ __forceinline__ void tile_is_written(unsigned blocks) {
+// Waits for all threads of a tile's blocks, and what they wrote.
+static __device__ __forceinline__ void wait_for_all(unsigned blocks) {
     __syncwarp();
     if (blocks == 1) __syncthreads();
     else cluster_barrier();
@@ -73,11 +104,11 @@ static __device__ __forceinline__ void tile_is_written(unsigned blocks) {
 // f(z + bias) + addend and f'(z + bias) if ACTIVATED, else (z + addend) factor.
 template <typename Shape, bool ACTIVATED>
 static __device__ __forceinline__ void finish(
-    const float* tile, Strip<Shape::SIDE> strip, Mat c, int row, int column, int m, int n,
+    const float* tile, Strip<Shape> strip, Mat c, int row, int column, int m, int n,
     bool wide, const Epilogue& e, const Forms& forms) {
     // Threads of a warp have eight patches of a column, as wide as the strip lets them.
     int narrow = strip.width < 16 ? 1 : 2, abreast = max(0, strip.LOG - 4 - strip.shift);
-    int patches = (Shape::SIDE / 4) * (strip.width / 4);
+    int patches = (Shape::ROWS / 4) * (strip.width / 4);
     float *out = maybe(c), *slope = maybe(e.slope);
     const float *bias = maybe(e.bias), *factor = maybe(e.factor), *addend = maybe(e.addend);
     bool waited = false;
@@ -97,31 +128,30 @@ static __device__ __forceinline__ void finish(
             if (!ACTIVATED && factor) load_patch(times, factor, r, k, m, n, wide);
             if (addend) load_patch(plus, addend, r, k, m, n, wide);
         }
-        if (!waited) tile_is_written(1u << strip.shift);
+        if (!waited) wait_for_all(1u << strip.shift);
         waited = true;
         if (p >= patches) break;
         if (!exists) continue;
-        Patch y;
+        Patch y, slopes;
 #pragma unroll
         for (int q = 0; q < 4; q++) {
-            float4 z = strip.gather(tile, i + q, j);
+            y.row[q] = strip.gather(tile, i + q, j);
+            if (ACTIVATED) add(y.row[q], b);
+        }
+        if (ACTIVATED) activate(e.activation, y, slopes);
+#pragma unroll
+        for (int q = 0; q < 4; q++) {
+            if (addend) add(y.row[q], plus.row[q]);
+            if (!ACTIVATED && factor) {
+                float4 &z = y.row[q], f = times.row[q];
+                z.x *= f.x, z.y *= f.y, z.z *= f.z, z.w *= f.w;
+            }
+        }
+#pragma unroll
+        for (int q = 0; q < 4; q++) {
             size_t place = (size_t)(r + q) * n + k;
-            if (ACTIVATED) {
-                add(z, b);
-                float4 d = make_float4(1.0f, 1.0f, 1.0f, 1.0f);
-                y.row[q] = z;
-                if (e.activation == SILU) activate<SILU>(z, y.row[q], d);
-                else if (e.activation == RELU) activate<RELU>(z, y.row[q], d);
-                else if (e.activation != IDENTITY) activate_rarely(e.activation, z, y.row[q], d);
-                if (slope && q < rows) put_four(slope + place, d, count, wide);
-                if (addend) add(y.row[q], plus.row[q]);
-            } else {
-                if (addend) add(z, plus.row[q]);
-                if (factor) {
-                    float4 f = times.row[q];
-                    z.x *= f.x, z.y *= f.y, z.z *= f.z, z.w *= f.w;
-                }
-                y.row[q] = z;
+            if (ACTIVATED && slope && q < rows) {
+                put_four(slope + place, slopes.row[q], count, wide);
             }
             if (out && q < rows) put_four(out + place, y.row[q], count, wide);
         }

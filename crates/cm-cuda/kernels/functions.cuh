@@ -11,8 +11,10 @@ static __device__ __forceinline__ float sigmoid(float x) {
 }
 
 // What SiLU multiplies its input by: 0 below -60, where the product is closer to 0 than 1e-24.
+// Without a branch, for the same reason.
 static __device__ __forceinline__ float silu_gate(float x) {
-    return x < -60.0f ? 0.0f : sigmoid(x);
+    float gate = sigmoid(fmaxf(x, -60.0f));
+    return x < -60.0f ? 0.0f : gate;
 }
 
 static __device__ __forceinline__ float gelu_tanh(float x) {

@@ -3,13 +3,14 @@
 // The blocks of a cluster share one tile of C: each sums up a part of K, sends every block the sums
 // of that block's strip of columns, and finishes its own strip.
 
-// One tile of C [m, n] a cluster. A has `fold` squares along K, which are taken again and again.
+// One tile of C [m, n] a cluster. A has `fold` squares along K, which are taken once or twice.
 template <typename Shape, bool ACTIVATED>
 static __device__ __forceinline__ void product(
     Mat a, Mat b, Mat c, int m, int n, int k, int fold, int wide, const Epilogue& epilogue,
     const Made& made) {
-    constexpr int SIDE = Shape::SIDE, SLICES = Shape::SLICES, STAGES = Shape::STAGES;
-    constexpr int PANELS = SIDE / 64, LOT = SLICES * BLOCK_BYTES, STAGE = 2 * PANELS * LOT;
+    constexpr int ROWS = Shape::ROWS, COLUMNS = Shape::COLUMNS, SLICES = Shape::SLICES;
+    constexpr int STAGES = Shape::STAGES, LOT = SLICES * BLOCK_BYTES;
+    constexpr int LEFT = ROWS / 64 * LOT, STAGE = LEFT + SLICES * COLUMNS * 128;
     // The driver aligns shared memory to 16 bytes only; the swizzle needs more.
     extern __shared__ __align__(16) char memory[];
     __shared__ __align__(8) unsigned long long arrivals[STAGES];
@@ -17,27 +18,33 @@ static __device__ __forceinline__ void product(
     unsigned base = (unsigned)__cvta_generic_to_shared(shared);
     unsigned arrival = (unsigned)__cvta_generic_to_shared(arrivals);
     unsigned blocks = cluster_size(), part = cluster_rank();
-    Strip<SIDE> strip(blocks);
-    int row = (int)blockIdx.y * SIDE, column = (int)cluster_number() * SIDE;
+    Strip<Shape> strip(blocks);
+    int row = (int)blockIdx.y * ROWS, column = (int)cluster_number() * COLUMNS;
     // Parts are whole squares.
     int squares = (k + 63) >> 6, begin = squares * part >> strip.shift;
     int turns = ((squares * (part + 1) >> strip.shift) - begin) * (64 / SLICE / SLICES);
 
-    // Each of the first threads copies 64 lines of one operand.
-    int lines = threadIdx.x < PANELS ? m : n, panel = threadIdx.x & (PANELS - 1);
-    int first = min(((threadIdx.x < PANELS ? row : column) >> 6) + panel, (lines - 1) >> 6);
-    int period = threadIdx.x < PANELS ? fold : squares;
-    const char* source =
-        (const char*)at(threadIdx.x < PANELS ? a : b) + (size_t)first * period * SQUARE_BYTES;
+    // Each of the first threads makes one of the copies that a lot takes: 64 lines of an operand,
+    // or a slice of 32 lines.
+    constexpr bool HALVED = COLUMNS == 32;
+    constexpr int PANELS = ROWS / 64, OTHERS = HALVED ? SLICES : COLUMNS / 64;
     constexpr int LOTS = 64 / SLICE / SLICES;  // of a square
+    bool is_left = threadIdx.x < PANELS;
+    int copy = is_left ? threadIdx.x : threadIdx.x - PANELS, lines = is_left ? m : n;
+    int period = is_left ? fold : squares, bytes = HALVED && !is_left ? LOT / SLICES / 2 : LOT;
+    int first = ((is_left ? row : column) >> 6) + (HALVED ? 0 : copy);
+    const char* source = (const char*)at(is_left ? a : b)
+        + (size_t)min(first, (lines - 1) >> 6) * period * SQUARE_BYTES;
+    if (HALVED && !is_left) source += copy * BLOCK_BYTES + (column & 32) * 128;
     auto fetch = [&](int turn) {
         int stage = turn % STAGES;
         if (threadIdx.x == 0) expect_bytes(arrival + 8 * stage, STAGE);
         __syncwarp();
-        if (threadIdx.x < 2 * PANELS) {
-            unsigned target = base + stage * STAGE + threadIdx.x * LOT;
-            int lot = (begin * LOTS + turn) % (period * LOTS);
-            copy_bytes(target, source + (size_t)lot * LOT, LOT, arrival + 8 * stage);
+        if (threadIdx.x < PANELS + OTHERS) {
+            unsigned target = base + stage * STAGE + (is_left ? 0 : LEFT) + copy * bytes;
+            int lot = begin * LOTS + turn;
+            if (lot >= period * LOTS) lot -= period * LOTS;
+            copy_bytes(target, source + (size_t)lot * LOT, bytes, arrival + 8 * stage);
         }
     };
     if (threadIdx.x < 32) {
@@ -50,14 +57,13 @@ static __device__ __forceinline__ void product(
         for (int turn = 0; turn < min(STAGES, turns); turn++) fetch(turn);
     }
     if (threadIdx.x >= 32) after_others();
-    if (!Shape::SHARED && blocks > 1) cluster_arrive();
     __syncthreads();
 
     if (!ACTIVATED && epilogue.sums.p && row == 0) {
         finish_sums<Shape>(epilogue.partial, epilogue.sums, column + part * strip.width,
             strip.width, n, 2 * squares);
     }
-    Sums<SIDE> sums;
+    Sums<COLUMNS> sums;
     unsigned own = (threadIdx.x >> 7) * LOT;
     for (int turn = 0; turn < turns; turn++) {
         int stage = turn % STAGES;
@@ -67,7 +73,7 @@ static __device__ __forceinline__ void product(
 #pragma unroll
         for (int s = 0; s < SLICES; s++) {
             unsigned long long x = descriptor(where + own + s * BLOCK_BYTES);
-            unsigned long long y = descriptor(where + PANELS * LOT + s * BLOCK_BYTES);
+            unsigned long long y = descriptor(where + LEFT + s * COLUMNS * 128);
 #pragma unroll
             for (int e = 0; e < SLICE / DEPTH; e++) {
                 sums.multiply(x + 2 * e, y + 2 * e, turn + s + e);
@@ -85,13 +91,12 @@ static __device__ __forceinline__ void product(
     sums.settle();
 
     // To the blocks that finish them.
-    float* tile = (float*)(shared + (Shape::SHARED ? 0 : STAGES * STAGE));
-    if (Shape::SHARED) tile_is_written(blocks);
-    else if (blocks > 1) cluster_wait();
+    float* tile = (float*)shared;
+    wait_for_all(blocks);
     int lane = threadIdx.x & 31, i = (threadIdx.x >> 5) * 16 + (lane >> 2), j = (lane & 3) * 2;
-    float* slot = tile + (part * SIDE + i) * strip.line + j;
+    float* slot = tile + (part * ROWS + i) * strip.line + j;
 #pragma unroll
-    for (int e = 0; e < SIDE / 8; e++) {
+    for (int e = 0; e < COLUMNS / 8; e++) {
         int owner = 8 * e >> (strip.LOG - strip.shift);
         float* place = slot + 8 * e - owner * strip.width;
         put_remote(place, owner, make_float2(sums.sum[4 * e], sums.sum[4 * e + 1]));
@@ -104,7 +109,7 @@ static __device__ __forceinline__ void product(
 }
 
 #define PRODUCT(NAME, SHAPE, ACTIVATED)                                                           \
-    extern "C" __global__ void __launch_bounds__(SHAPE::COUNT, 2) NAME##_##SHAPE(                 \
+    extern "C" __global__ void __launch_bounds__(SHAPE::COUNT, SHAPE::BLOCKS) NAME##_##SHAPE(     \
         Mat a, Mat b, Mat c, int m, int n, int k, int fold, int wide, Epilogue epilogue,          \
         Mat rows, Mat columns, Mat sums) {                                                        \
         product<SHAPE, ACTIVATED>(                                                                \
@@ -112,10 +117,13 @@ static __device__ __forceinline__ void product(
     }
 
 // For few tiles and for many, as `ops/product.rs` chooses them.
-typedef Shape<64, 64 / SLICE, 65536 / (2 * SQUARE_BYTES), false> small;
-typedef Shape<128, 1, 3, true> large;
+typedef Shape<64, 32, 64 / SLICE, 3 * SLICE / 32, 3> narrow;
+typedef Shape<64, 64, 64 / SLICE, 2 * SLICE / 32, 3> small;
+typedef Shape<128, 128, 1, 3, 2> large;
 
+PRODUCT(layer, narrow, true)
 PRODUCT(layer, small, true)
 PRODUCT(layer, large, true)
+PRODUCT(gradient, narrow, false)
 PRODUCT(gradient, small, false)
 PRODUCT(gradient, large, false)

@@ -28,45 +28,46 @@ extern "C" __global__ void reduce_rows(Mat x, Mat y, unsigned length, int f) {
     if (threadIdx.x == 0) *out = largest + logf(total);
 }
 
-// The same for the columns of x [rows, columns]: 32 columns a block of 32 x 8 threads.
-extern "C" __global__ void reduce_columns(Mat x, Mat y, unsigned rows, unsigned columns, int f) {
+// The same for the columns of x [rows, columns]: 32 columns a block of 32 x 32 threads.
+extern "C" __global__ void __launch_bounds__(1024) reduce_columns(
+    Mat x, Mat y, unsigned rows, unsigned columns, int f) {
     after_others();
-    __shared__ double parts[8][33];
+    __shared__ double parts[32][33];
     unsigned lane = threadIdx.x & 31, part = threadIdx.x >> 5, column = blockIdx.x * 32 + lane;
     bool inside = column < columns;
     const float* in = at(x) + (inside ? column : 0);
     float* out = at(y) + column;
     if (f == SUM || f == MEAN) {
         double sum = 0.0;
-        if (inside) for (unsigned i = part; i < rows; i += 8) sum += in[(size_t)i * columns];
+        if (inside) for (unsigned i = part; i < rows; i += 32) sum += in[(size_t)i * columns];
         parts[part][lane] = sum;
         __syncthreads();
         if (part != 0 || !inside) return;
-        for (int p = 1; p < 8; p++) sum += parts[p][lane];
+        for (int p = 1; p < 32; p++) sum += parts[p][lane];
         float total = (float)sum;
         *out = f == SUM ? total : total / (float)rows;
         return;
     }
     float largest = -INFINITE;
     if (inside) {
-        for (unsigned i = part; i < rows; i += 8) {
+        for (unsigned i = part; i < rows; i += 32) {
             largest = larger(largest, in[(size_t)i * columns]);
         }
     }
     parts[part][lane] = largest;
     __syncthreads();
-    for (int p = 0; p < 8; p++) largest = larger(largest, (float)parts[p][lane]);
+    for (int p = 0; p < 32; p++) largest = larger(largest, (float)parts[p][lane]);
     __syncthreads();
     double sum = 0.0;
     if (inside && f == LOG_SUM_EXP && !isinf(largest)) {
-        for (unsigned i = part; i < rows; i += 8) {
+        for (unsigned i = part; i < rows; i += 32) {
             sum += softmax_exp(in[(size_t)i * columns] - largest);
         }
     }
     parts[part][lane] = sum;
     __syncthreads();
     if (part != 0 || !inside) return;
-    for (int p = 1; p < 8; p++) sum += parts[p][lane];
+    for (int p = 1; p < 32; p++) sum += parts[p][lane];
     *out = f == MAXIMUM || isinf(largest) ? largest : largest + logf((float)sum);
 }
 

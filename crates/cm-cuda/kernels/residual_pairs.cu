@@ -1,11 +1,10 @@
 // MRN and Max by pairs: distances, and what their gradients are made of. What they share with rows
 // is in `residual.cuh`.
 
-constexpr int CHUNK = 64, LINE = CHUNK + 4, STAGES = 3;  // features at a time, in shared memory
-
 // Calls pair(u, v, i, j, k) for four features from k on of each of a thread's pairs.
-template <int PM, int PN, typename F>
+template <int PM, int PN, int CHUNK, typename F>
 static __device__ __forceinline__ void each_pair(const float* us, const float* vs, F pair) {
+    constexpr int LINE = CHUNK + 4;
 #pragma unroll 2
     for (int k = 0; k < CHUNK; k += 4) {
         float4 u[PM], v[PN];
@@ -21,11 +20,12 @@ static __device__ __forceinline__ void each_pair(const float* us, const float* v
 }
 
 // Distances of a tile of 16 PM x 16 PN pairs; norms and arguments of the maxima [components, n, m]
-// if wanted. Each thread has PM x PN pairs, whose features it takes one after another.
-template <int PM, int PN>
+// if wanted. Each thread has PM x PN pairs, whose features it takes one after another; CHUNK of
+// them are loaded at a time, STAGES - 1 times ahead.
+template <int PM, int PN, int CHUNK, int STAGES>
 static __device__ __forceinline__ void pairs(
     Mat x, Mat y, Mat distances, Mat norms, Mat args, unsigned n, unsigned m, const Split& split) {
-    constexpr unsigned TM = 16 * PM, TN = 16 * PN, ROWS = TM + TN;
+    constexpr unsigned TM = 16 * PM, TN = 16 * PN, ROWS = TM + TN, LINE = CHUNK + 4;
     extern __shared__ __align__(16) float memory[];
     __shared__ int bad[ROWS];
     const float *a = at(x), *b = at(y);
@@ -45,7 +45,7 @@ static __device__ __forceinline__ void pairs(
         unsigned end = start + (second ? split.asymmetric : split.symmetric);
         unsigned feature = start + (second ? rest - first_chunks : rest) * CHUNK;
         float* stage = memory + chunk % STAGES * ROWS * LINE;
-#pragma unroll
+#pragma unroll 4
         for (unsigned e = threadIdx.x; e < ROWS * (CHUNK / 4); e += 256) {
             unsigned r = e / (CHUNK / 4), k = e % (CHUNK / 4) * 4;
             bool exists = r < TM ? row + r < n : column + r - TM < m;
@@ -90,12 +90,12 @@ static __device__ __forceinline__ void pairs(
         const float *us = stage + ty * LINE, *vs = stage + (TM + tx) * LINE;
         int base = (int)(rest - first_chunks) * CHUNK;
         if (rest < first_chunks) {
-            each_pair<PM, PN>(us, vs, [&](float4 u, float4 v, int i, int j, int) {
+            each_pair<PM, PN, CHUNK>(us, vs, [&](float4 u, float4 v, int i, int j, int) {
                 float p = u.x - v.x, q = u.y - v.y, r = u.z - v.z, s = u.w - v.w;
                 value[i][j] = fmaf(s, s, fmaf(r, r, fmaf(q, q, fmaf(p, p, value[i][j]))));
             });
         } else {
-            each_pair<PM, PN>(us, vs, [&](float4 u, float4 v, int i, int j, int k) {
+            each_pair<PM, PN, CHUNK>(us, vs, [&](float4 u, float4 v, int i, int j, int k) {
                 float most = fmaxf(fmaxf(u.x - v.x, u.y - v.y), fmaxf(u.z - v.z, u.w - v.w));
                 if (most > value[i][j]) quad[i][j] = base + k;
                 value[i][j] = fmaxf(value[i][j], most);
@@ -151,11 +151,11 @@ static __device__ __forceinline__ void pairs(
 extern "C" __global__ void __launch_bounds__(256) residual_pairs_small(
     Mat x, Mat y, Mat distances, Mat norms, Mat args, unsigned n, unsigned m, Split split) {
     after_others();
-    pairs<2, 1>(x, y, distances, norms, args, n, m, split);
+    pairs<2, 1, 256, 3>(x, y, distances, norms, args, n, m, split);
 }
 
 extern "C" __global__ void __launch_bounds__(256, 2) residual_pairs_large(
     Mat x, Mat y, Mat distances, Mat norms, Mat args, unsigned n, unsigned m, Split split) {
     after_others();
-    pairs<4, 4>(x, y, distances, norms, args, n, m, split);
+    pairs<4, 4, 64, 3>(x, y, distances, norms, args, n, m, split);
 }

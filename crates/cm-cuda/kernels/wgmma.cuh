@@ -25,16 +25,6 @@ static __device__ __forceinline__ void cluster_barrier() {
     asm volatile("barrier.cluster.wait.aligned;\n" ::: "memory");
 }
 
-// Says that this thread is there.
-static __device__ __forceinline__ void cluster_arrive() {
-    asm volatile("barrier.cluster.arrive.relaxed.aligned;\n" ::: "memory");
-}
-
-// Waits until every thread of the cluster has said so.
-static __device__ __forceinline__ void cluster_wait() {
-    asm volatile("barrier.cluster.wait.aligned;\n" ::: "memory");
-}
-
 // Stores into the shared memory of another block of the cluster, where this block has `place`.
 static __device__ __forceinline__ unsigned remote(const float* place, unsigned block) {
     unsigned local = (unsigned)__cvta_generic_to_shared(place), there;
@@ -114,6 +104,26 @@ template <int N>
 struct Sums;
 
 template <>
+struct Sums<32> {
+    float sum[16];
+
+    __device__ __forceinline__ void multiply(
+        unsigned long long a, unsigned long long b, int add) {
+        asm volatile(
+            "{ .reg .pred p; setp.ne.b32 p, %18, 0;\n" SHAPE(32)
+            "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, "
+            "%16, %17" ENDING
+            : EIGHT(0), EIGHT(8)
+            : "l"(a), "l"(b), "r"(add));
+    }
+
+    // The compiler may not use the sums before.
+    __device__ __forceinline__ void settle() {
+        asm volatile("" : EIGHT(0), EIGHT(8)::"memory");
+    }
+};
+
+template <>
 struct Sums<64> {
     float sum[32];
 
@@ -128,7 +138,6 @@ struct Sums<64> {
             : "l"(a), "l"(b), "r"(add));
     }
 
-    // The compiler may not use the sums before.
     __device__ __forceinline__ void settle() {
         asm volatile("" : EIGHT(0), EIGHT(8), EIGHT(16), EIGHT(24)::"memory");
     }

@@ -93,7 +93,7 @@ impl Operands {
 
     /// The launches of a step, those that pack early operands first.
     pub(crate) fn with_early(self, backend: &CudaBackend, launches: Vec<Launch>) -> Vec<Launch> {
-        let tables = self.early.chunks(ENTRIES.0).map(|entries| {
+        let tables = tables(&self.early).into_iter().map(|entries| {
             let (mut members, mut blocks) = (Vec::new(), 0);
             for (x, forms) in entries {
                 members.push(x.read());
@@ -178,6 +178,22 @@ impl CudaBackend {
             arguments,
         }
     }
+}
+
+/// Cuts the list so that what is needed first is there before the rest.
+fn tables(early: &[(CudaTensor, Forms)]) -> Vec<&[(CudaTensor, Forms)]> {
+    /// About as many as run at once.
+    const SQUARES: u32 = 320;
+    let (mut tables, mut start, mut sum) = (Vec::new(), 0, 0);
+    for (index, (x, _)) in early.iter().enumerate() {
+        if sum >= SQUARES || index - start == ENTRIES.0 {
+            tables.push(&early[start..index]);
+            (start, sum) = (index, 0);
+        }
+        sum += squares(x.shape);
+    }
+    tables.extend((start < early.len()).then(|| &early[start..]));
+    tables
 }
 
 fn squares(shape: Shape) -> u32 {

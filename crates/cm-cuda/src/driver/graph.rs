@@ -46,7 +46,9 @@ impl<'a> GraphBuilder<'a> {
             ctx: std::ptr::null_mut(),
         };
         let after = after.iter().map(|&index| self.nodes[index]).collect::<Vec<_>>();
-        let prepares = self.context.can_prepare();
+        // More blocks would take the place of those that others wait for.
+        let prepares =
+            self.context.can_prepare() && x * y * z <= self.context.properties.multiprocessors;
         let plain = if prepares { 0 } else { after.len() };
         let mut node = std::ptr::null_mut();
         // SAFETY: as for a launch; the nodes are of this graph.

@@ -111,9 +111,7 @@ impl Context {
 
     /// Whether kernels of a graph can get ready while those before them still run.
     pub(crate) fn can_prepare(&self) -> bool {
-        self.properties.capability.0 >= 9
-            && self.properties.driver >= (12, 3)
-            && std::env::var_os("CM_PDL").is_none_or(|v| v != "0")
+        self.properties.capability.0 >= 9 && self.properties.driver >= (12, 3)
     }
 
     /// Makes this thread use the context.

@@ -136,7 +136,7 @@ impl Product {
             (tile.stages * floats * 4) as u32
         };
         let fits = |tile: &Tile| {
-            tiles(shape, tile.side) * backend.replicas() >= enough
+            tiles(shape, [tile.side; 2]) * backend.replicas() >= enough
                 && shared(tile) <= properties.shared
         };
         let index = TILES.iter().position(fits).unwrap_or(2);
@@ -146,7 +146,7 @@ impl Product {
             Kind::Left => ["left_128", "left_64", "left_32"],
             Kind::Right => ["right_128", "right_64", "right_32"],
         };
-        let blocks = [tiles(shape, tile.side) as u32, 1, backend.replicas() as u32];
+        let blocks = [tiles(shape, [tile.side; 2]) as u32, 1, backend.replicas() as u32];
         let (threads, shared) = (tile.threads, shared(tile));
         let y = backend.new_tensor(shape)?;
         let is_wide = |x: &CudaTensor| i32::from(x.has_whole_quads());
@@ -192,15 +192,16 @@ pub(crate) struct Operands {
     pub(crate) shape: Shape,
     /// How many squares of 64 sums have terms in.
     pub(crate) squares: usize,
-    /// How many of them the left operand has: they are taken again and again.
+    /// How many of them the left operand has: they are taken once or twice.
     pub(crate) fold: usize,
     pub(crate) precision: Precision,
 }
 
 impl Operands {
-    /// By `wgmma`, in tiles of 128 x 128 if there are enough of them. Where there are few, each sum
-    /// is split, and the blocks of a cluster take one part each. Into how many parts depends on the
-    /// sizes alone, so that replicas equal single runs.
+    /// By `wgmma`, in tiles of 128 x 128 if there are enough of them, else in smaller ones: kernels
+    /// that leave room run side by side. Where there are nearly enough, each sum is split, and the
+    /// blocks of a cluster take one part each. Into how many parts depends on the sizes alone, so
+    /// that replicas equal single runs.
     pub(crate) fn multiply(
         &self,
         backend: &CudaBackend,
@@ -209,33 +210,31 @@ impl Operands {
     ) -> Result<CudaTensor> {
         /// Blocks that keep a device busy.
         const ENOUGH: usize = 96;
+        /// So few that halves of them still leave room for other kernels.
+        const FEW: usize = 64;
         let &Self { shape, squares, precision, .. } = self;
-        let (small, large) = (tiles(shape, 64), tiles(shape, 128));
-        let parts = match large {
-            ENOUGH.. => 1,
-            32..ENOUGH => squares.min(2),
-            _ => {
-                let is_used = |parts: &usize| small * parts <= 160 && *parts <= squares;
-                [8, 4, 2].into_iter().find(is_used).unwrap_or(1)
-            }
-        };
+        let (small, large) = (tiles(shape, [64, 64]), tiles(shape, [128, 128]));
+        let parts = if (32..ENOUGH).contains(&large) { squares.min(2) } else { 1 };
         let is_large = large * parts * backend.replicas() >= ENOUGH;
-        let side = if is_large { 128 } else { 64 };
+        let is_narrow = small * backend.replicas() < FEW;
         let is_layer = finish.bias.is_some() || finish.activation != Activation::Identity;
-        let kernel = match (is_layer, is_large) {
-            (true, true) => "layer_large",
-            (true, false) => "layer_small",
-            (false, true) => "gradient_large",
-            (false, false) => "gradient_small",
+        // As `hopper.cu` has them: rows and columns, and bytes of operands in shared memory.
+        let (kernel, [rows, columns], operands) = match (is_layer, is_large, is_narrow) {
+            (true, true, _) => ("layer_large", [128, 128], 98_304),
+            (true, _, true) => ("layer_narrow", [64, 32], 73_728),
+            (true, ..) => ("layer_small", [64, 64], 65_536),
+            (false, true, _) => ("gradient_large", [128, 128], 98_304),
+            (false, _, true) => ("gradient_narrow", [64, 32], 73_728),
+            (false, ..) => ("gradient_small", [64, 64], 65_536),
         };
-        // As `hopper.cu` lays them out: the operands' lots, and the parts' sums after or over them.
-        let tile = 4 * parts * side * (side / parts + 4);
-        let operands = if is_large { 3 * 32_768 } else { 2 * 32_768 };
-        let shared = if is_large { tile.max(operands) } else { tile + operands };
-        let [across, down] = [1, 0].map(|axis| shape[axis].div_ceil(side));
+        // The parts' sums take the place of the operands.
+        let shared = operands.max(4 * parts * rows * (columns / parts + 4));
+        // Whole squares, since what is made of the result is.
+        let across = shape[1].next_multiple_of(columns.max(64)) / columns;
+        let down = shape[0].div_ceil(rows);
         let launch = LaunchShape {
             blocks: [(across * parts) as u32, down as u32, backend.replicas() as u32],
-            threads: 2 * side as u32,
+            threads: 2 * rows as u32,
             shared: 1024 + shared as u32,
             cluster: parts as u32,
         };
@@ -282,8 +281,8 @@ const TILES: [Tile; 3] = [
     Tile { side: 32, threads: 128, stages: 6 },
 ];
 
-fn tiles([rows, columns]: Shape, side: usize) -> usize {
-    rows.div_ceil(side) * columns.div_ceil(side)
+fn tiles([rows, columns]: Shape, [height, width]: Shape) -> usize {
+    rows.div_ceil(height) * columns.div_ceil(width)
 }
 
 /// Whether products run on Hopper's own instructions.

@@ -51,7 +51,7 @@ pub(crate) fn apply(
             let y = backend.new_tensor([1, columns])?;
             let blocks = columns.div_ceil(32) as u32;
             let arguments = arguments![x.read(), y.write(), rows as u32, columns as u32, code];
-            backend.run(Module::Reduce, "reduce_columns", blocks, 256, 0, arguments)?;
+            backend.run(Module::Reduce, "reduce_columns", blocks, 1024, 0, arguments)?;
             Ok(y)
         }
     }

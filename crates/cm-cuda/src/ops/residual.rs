@@ -112,11 +112,11 @@ fn by_pairs(
     // As `residual_pairs.cu` has them; both tiles have the same results.
     let [small, large] = [[32, 16], [64, 64]];
     let tiles = |[rows, columns]: Shape| n.div_ceil(rows) * m.div_ceil(columns);
-    let (kernel, tile) = match tiles(large) * backend.replicas() {
-        128.. => ("residual_pairs_large", large),
-        _ => ("residual_pairs_small", small),
+    let (kernel, tile, chunk) = match tiles(large) * backend.replicas() {
+        128.. => ("residual_pairs_large", large, 64),
+        _ => ("residual_pairs_small", small, 256),
     };
-    let shared = 3 * (tile[0] + tile[1]) * 68 * 4;
+    let shared = 3 * (tile[0] + tile[1]) * (chunk + 4) * 4;
     backend.run(ResidualPairs, kernel, tiles(tile) as u32, 256, shared as u32, arguments)?;
     Ok(backend.record(result, &places, || {
         let (x, y) = (x.clone(), y.clone());
