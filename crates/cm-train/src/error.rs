@@ -76,6 +76,9 @@ pub enum Error {
         /// Which checkpoint is left.
         kept: String,
     },
+    /// The system had no thread for an evaluation.
+    #[error("no thread for an evaluation: {0}")]
+    Thread(std::io::Error),
     /// A run that was trained together with others ended because all of them did.
     #[error("{0}")]
     Together(String),

@@ -188,19 +188,22 @@ fn a_stop_before_the_first_step_leaves_a_checkpoint_of_step_0() {
 }
 
 #[test]
-fn a_stop_during_the_first_evaluation_does_not_repeat_it() {
+fn a_stop_during_an_evaluation_leaves_it_to_the_next_run() {
     let scratch = tempfile::tempdir().unwrap();
-    let settings = RunSettings::tiny_plane(Method::Gcbc, 0);
+    let settings =
+        RunSettings { checkpoint_every: 1000, ..RunSettings::tiny_plane(Method::Gcbc, 0) };
     let task = settings.task.open().unwrap();
     let folder = RunFolder::new(scratch.path().join("stopped"));
     let stop = AtomicBool::new(false);
+    // The first evaluation is written down when the second one is due.
     let watch = |event| {
         if let Event::Evaluated { .. } = event {
             stop.store(true, Ordering::Relaxed);
         }
     };
     let report = train(Device::Cpu, &settings, &task, &folder, &stop, watch).unwrap();
-    assert_eq!(report.step, 0);
+    assert_eq!((report.step, report.finished), (settings.evaluate_every, false));
+    assert_eq!(cm_train::read_evaluations(&folder.evaluations_file()).unwrap().len(), 1);
     run(&settings, folder.path(), None).unwrap();
     run(&settings, &scratch.path().join("straight"), None).unwrap();
     assert!(contents(folder.path()) == contents(&scratch.path().join("straight")));

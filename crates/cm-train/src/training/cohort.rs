@@ -4,26 +4,25 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use cm_envs::Rollout;
 use cm_learner::{BatchSource, Learner, Metrics};
 use cm_nn::{Backend, Captured, DfdxBackend, Snapshot, Var};
 
 use super::{Event, Run, Setup, Timings};
-use crate::{Result, RunSettings, Validation, evaluate};
+use crate::{Result, RunSettings, Validation};
 
 /// Several runs on one backend: replica `i` of the backend is the run `members[i]`.
 pub(super) struct Cohort<'m, B: Backend> {
     members: &'m [usize],
     settings: RunSettings,
     learner: Rc<dyn Learner<B>>,
-    /// Acts in evaluations, on the CPU whatever the backend.
+    /// Looks at held-out trajectories, on the CPU whatever the backend.
     actor: Actor,
     batches: Rc<dyn BatchSource<B>>,
     captured: Captured<'static, Metrics<B>>,
     step: u64,
 }
 
-/// A learner on the CPU that is given a replica's weights to act with.
+/// A learner on the CPU that is given a replica's weights.
 struct Actor {
     backend: DfdxBackend,
     learner: Box<dyn Learner<DfdxBackend>>,
@@ -105,14 +104,14 @@ impl<'m, B: Backend> Cohort<'m, B> {
             }
             let ends = self.validate(runs, watch)?;
             if save || !ends.is_empty() {
-                self.checkpoint(runs)?;
+                self.checkpoint(runs, watch)?;
             }
             ends.into_iter().for_each(|member| runs[member].end_early());
         }
         let done = |run: &Run<'_>| !run.is_well() || run.checkpointed == Some(run.step);
         match self.members.iter().all(|&member| done(&runs[member])) {
             true => Ok(()),
-            false => self.checkpoint(runs),
+            false => self.checkpoint(runs, watch),
         }
     }
 
@@ -192,29 +191,41 @@ impl<'m, B: Backend> Cohort<'m, B> {
         }
     }
 
-    /// Lets the policies of the runs that are `due` act in their worlds.
+    /// Lets the policies of the runs that are `due` act in their worlds, all at once and while
+    /// training goes on.
     fn evaluate(
         &self,
         runs: &mut [Run<'_>],
         due: impl Fn(&Run<'_>) -> bool,
         watch: &mut impl FnMut(usize, Event),
     ) -> Result<()> {
-        let started = Instant::now();
-        let mut snapshots = self.learner.parameters().snapshots()?.into_iter();
-        let mut reading = started.elapsed();
-        for &member in self.members {
+        self.end_evaluations(runs, u64::MAX, watch);
+        let snapshots = self.learner.parameters().snapshots()?;
+        for (&member, parameters) in self.members.iter().zip(snapshots) {
             let run = &mut runs[member];
-            let Some(parameters) = snapshots.next().filter(|_| run.is_well() && due(run)) else {
-                continue;
-            };
-            let started = Instant::now();
-            match self.act(run, &parameters) {
-                Ok(success) => watch(member, Event::Evaluated { step: run.step, success }),
-                Err(error) => run.note(Err(error)),
+            if run.is_well() && due(run) {
+                let begun = run.begin_evaluation(parameters);
+                run.note(begun);
             }
-            run.timings.evaluating += started.elapsed() + std::mem::take(&mut reading);
         }
         Ok(())
+    }
+
+    /// Waits for evaluations of steps before `before`.
+    fn end_evaluations(
+        &self,
+        runs: &mut [Run<'_>],
+        before: u64,
+        watch: &mut impl FnMut(usize, Event),
+    ) {
+        for &member in self.members {
+            let run = &mut runs[member];
+            match run.end_evaluation(before) {
+                Ok(Some((step, success))) => watch(member, Event::Evaluated { step, success }),
+                Ok(None) => {}
+                Err(error) => run.note(Err(error)),
+            }
+        }
     }
 
     /// Looks at held-out trajectories where that is due; returns the runs that end with it.
@@ -262,19 +273,11 @@ impl<'m, B: Backend> Cohort<'m, B> {
         Ok(Some((found, end)))
     }
 
-    fn act(&self, run: &mut Run<'_>, parameters: &Snapshot) -> Result<f64> {
-        run.check_finite(parameters)?;
-        self.actor.learner.restore(0, parameters)?;
-        let evaluation = &run.settings.evaluation;
-        let plan = Rollout { episodes: evaluation.episodes, seed: evaluation.seed, paths: 0 };
-        let learner = self.actor.learner.as_ref();
-        let (world, scaling) = (run.task.world()?, &run.task.scaling);
-        let found = evaluate(world, learner, &self.actor.backend, scaling, &plan)?;
-        run.evaluated(&found, parameters)?;
-        Ok(found.success)
-    }
-
-    fn checkpoint(&self, runs: &mut [Run<'_>]) -> Result<()> {
+    /// Writes checkpoints. They know all evaluations but those of this very step, with whose weights
+    /// a run that goes on from there begins anew; the last one knows all.
+    fn checkpoint(&self, runs: &mut [Run<'_>], watch: &mut impl FnMut(usize, Event)) -> Result<()> {
+        let is_last = self.step >= self.settings.steps;
+        self.end_evaluations(runs, if is_last { u64::MAX } else { self.step }, watch);
         let started = Instant::now();
         let parameters = self.learner.parameters().snapshots()?;
         let optimisers = self.learner.optimiser_state().snapshots()?;

@@ -1,6 +1,7 @@
 //! The loop: sample, step, record, evaluate, checkpoint.
 
 mod cohort;
+mod evaluation;
 mod report;
 mod run;
 

@@ -62,7 +62,7 @@ pub struct Timings {
     pub sampling: Duration,
     /// Recording and checkpoints.
     pub recording: Duration,
-    /// Acting in the environment.
+    /// Waiting for policies that act in the environment, which they do beside training.
     pub evaluating: Duration,
 }
 

@@ -1,15 +1,17 @@
 //! One run's folder while it is trained: its tables, its best model, its checkpoints.
 
 use std::fs::File;
+use std::time::Instant;
 
 use cm_nn::Snapshot;
 
+use super::evaluation::Pending;
 use super::{Replica, Report, Timings};
 use crate::finish::finish;
 use crate::held_out::Validator;
 use crate::record::{Events, Table};
 use crate::{
-    Checkpoint, Device, Error, Evaluation, Result, RunFolder, RunSettings, Task, Validation,
+    Checkpoint, Device, Error, Result, RunFolder, RunSettings, Task, Validation, read_evaluations,
 };
 
 /// A run under way.
@@ -22,6 +24,10 @@ pub(super) struct Run<'a> {
     events: Events,
     pub(super) step: u64,
     best: Option<(u64, f64)>,
+    /// The step of the last evaluation that was written down.
+    evaluated: Option<u64>,
+    /// An evaluation under way.
+    pending: Option<Pending>,
     /// The step of the checkpoint on disk.
     pub(super) checkpointed: Option<u64>,
     /// What was read of the checkpoint, until a learner has taken it.
@@ -58,15 +64,19 @@ impl<'a> Run<'a> {
             false => None,
         };
         folder.cut_validations(step)?;
+        let evaluations = Table::open(&folder.evaluations_file(), lengths[1])?;
+        let rows = read_evaluations(&folder.evaluations_file())?;
         let mut run = Self {
             metrics: Table::open(&folder.metrics_file(), lengths[0])?,
-            evaluations: Table::open(&folder.evaluations_file(), lengths[1])?,
+            evaluations,
             events: Events::open(&folder.events_file(), lengths[2])?,
             settings,
             task,
             folder,
             step,
             best,
+            evaluated: rows.last().map(|row| row.step),
+            pending: None,
             checkpointed,
             resume,
             timings: Timings::default(),
@@ -166,9 +176,14 @@ impl<'a> Run<'a> {
         self.settings.evaluate_every > 0 && self.task.world.is_some()
     }
 
-    /// Whether an evaluation is due before the first step.
+    /// Whether the weights that it is at should be evaluated and were not: before the first step,
+    /// or if it was stopped while they acted.
     pub(super) fn begins_with_evaluation(&self) -> bool {
-        self.step == 0 && self.evaluates() && self.evaluations.length() == 0
+        let RunSettings { evaluate_every, steps, .. } = *self.settings;
+        let known = [self.evaluated, self.pending.as_ref().map(Pending::step)];
+        self.evaluates()
+            && (self.step.is_multiple_of(evaluate_every) || self.step == steps)
+            && !known.contains(&Some(self.step))
     }
 
     /// Writes losses down.
@@ -182,18 +197,33 @@ impl<'a> Run<'a> {
         self.events.push(self.step, &values)
     }
 
-    /// Writes an evaluation down, and the model if it is the best so far.
-    pub(super) fn evaluated(&mut self, found: &Evaluation, parameters: &Snapshot) -> Result<()> {
+    /// Lets the policy act with these weights while training goes on.
+    pub(super) fn begin_evaluation(&mut self, parameters: Snapshot) -> Result<()> {
+        self.check_finite(&parameters)?;
+        self.pending = Some(Pending::start(self.settings, self.task, self.step, parameters)?);
+        Ok(())
+    }
+
+    /// Waits for the evaluation under way, unless it is of a step from `before` on, and writes it
+    /// down, and the model if it is the best so far. Returns its step and success rate.
+    pub(super) fn end_evaluation(&mut self, before: u64) -> Result<Option<(u64, f64)>> {
+        let Some(pending) = self.pending.take_if(|pending| pending.step() < before) else {
+            return Ok(None);
+        };
+        let (started, step) = (Instant::now(), pending.step());
+        let (found, parameters) = pending.wait()?;
+        self.timings.evaluating += started.elapsed();
         let success = found.success;
         let values = [("success", success), ("mean_steps", found.mean_steps)];
-        self.evaluations.push(self.step, &values)?;
-        self.events.push(self.step, &values)?;
+        self.evaluations.push(step, &values)?;
+        self.events.push(step, &values)?;
+        self.evaluated = Some(step);
         if self.best.is_none_or(|(_, best)| success > best) {
-            self.best = Some((self.step, success));
+            self.best = Some((step, success));
             let file = self.folder.best_file();
-            RunFolder::save_model(&file, parameters, &self.task.scaling)?;
+            RunFolder::save_model(&file, &parameters, &self.task.scaling)?;
         }
-        Ok(())
+        Ok(Some((step, success)))
     }
 
     /// Writes the model and the checkpoint.
