@@ -1,5 +1,7 @@
 //! Buffers a batch is written into, structure of arrays.
 
+use std::ops::Range;
+
 use crate::{Dataset, Error, Result};
 
 /// A batch's buffers, allocated once and filled again and again by [`crate::Sampler::fill`].
@@ -19,10 +21,38 @@ pub struct Batch {
     pub goals: Vec<f32>,
     /// Actions at j, `[B, a]`.
     pub goal_actions: Vec<f32>,
+    /// Goals that policies learn from; empty unless [`crate::Goals::actor`] is set.
+    pub actor: GoalRows,
+    /// Where a policy of single actions is to go; empty unless there are subgoals.
+    pub low: GoalRows,
+    /// Where a policy of subgoals is to send it; empty unless there are subgoals.
+    pub high: GoalRows,
+}
+
+/// Further goals of a batch.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GoalRows {
+    /// Their steps, `[B]`.
+    pub steps: Vec<usize>,
+    /// Observations there, `[B, o]`.
+    pub observations: Vec<f32>,
+}
+
+impl GoalRows {
+    /// Buffers for `rows` draws from `data`.
+    pub fn new(data: &Dataset, rows: usize) -> Self {
+        let observations = vec![0.0; rows * data.observations().columns()];
+        Self { steps: vec![0; rows], observations }
+    }
+
+    fn as_mut(&mut self) -> GoalRowsMut<'_> {
+        GoalRowsMut { steps: &mut self.steps, observations: &mut self.observations }
+    }
 }
 
 impl Batch {
-    /// Buffers for `rows` draws from `data`.
+    /// Buffers for `rows` draws from `data`, without further goals ([`crate::Sampler::batch`] has
+    /// them).
     pub fn new(data: &Dataset, rows: usize) -> Self {
         let observations = rows * data.observations().columns();
         let actions = rows * data.actions().columns();
@@ -34,7 +64,16 @@ impl Batch {
             next_observations: vec![0.0; observations],
             goals: vec![0.0; observations],
             goal_actions: vec![0.0; actions],
+            ..Self::default()
         }
+    }
+
+    /// Whether it has so many rows and [`crate::Sampler::columns`].
+    pub(crate) fn has_columns(&self, rows: usize, columns: usize) -> bool {
+        let further = [(&self.actor, 2), (&self.low, 3), (&self.high, 3)];
+        let wanted = |least: usize| if columns > least { rows } else { 0 };
+        self.steps.len() == rows
+            && further.iter().all(|(goals, least)| goals.steps.len() == wanted(*least))
     }
 
     /// The buffers as slices.
@@ -47,7 +86,48 @@ impl Batch {
             next_observations: &mut self.next_observations,
             goals: &mut self.goals,
             goal_actions: &mut self.goal_actions,
+            actor: self.actor.as_mut(),
+            low: self.low.as_mut(),
+            high: self.high.as_mut(),
         }
+    }
+}
+
+/// The buffers of [`GoalRows`] wherever the caller has them; both empty if they are not wanted.
+#[derive(Debug, Default)]
+pub struct GoalRowsMut<'a> {
+    /// Their steps, `[B]`.
+    pub steps: &'a mut [usize],
+    /// Observations there, `[B, o]`.
+    pub observations: &'a mut [f32],
+}
+
+impl<'a> GoalRowsMut<'a> {
+    /// Writes the steps of some rows.
+    pub(crate) fn write(&mut self, rows: Range<usize>, steps: &[usize]) {
+        if !self.steps.is_empty() {
+            self.steps[rows.clone()].copy_from_slice(&steps[..rows.len()]);
+        }
+    }
+
+    fn check(&self, buffer: &'static str, rows: usize, columns: usize) -> Result<()> {
+        let wanted = if self.steps.is_empty() { 0 } else { rows };
+        for (found, expected) in
+            [(self.steps.len(), wanted), (self.observations.len(), wanted * columns)]
+        {
+            if found != expected {
+                return Err(Error::Buffer { buffer, expected, found });
+            }
+        }
+        Ok(())
+    }
+
+    fn split_at(self, rows: usize, total: usize) -> (Self, Self) {
+        let (steps, other_steps) = self.steps.split_at_mut(self.steps.len() / total * rows);
+        let observations = self.observations;
+        let (observations, others) = observations.split_at_mut(observations.len() / total * rows);
+        let second = Self { steps: other_steps, observations: others };
+        (Self { steps, observations }, second)
     }
 }
 
@@ -71,6 +151,12 @@ pub struct BatchMut<'a> {
     pub goals: &'a mut [f32],
     /// Actions at j, `[B, a]`.
     pub goal_actions: &'a mut [f32],
+    /// Goals that policies learn from.
+    pub actor: GoalRowsMut<'a>,
+    /// Where a policy of single actions is to go.
+    pub low: GoalRowsMut<'a>,
+    /// Where a policy of subgoals is to send it.
+    pub high: GoalRowsMut<'a>,
 }
 
 impl<'a> BatchMut<'a> {
@@ -89,6 +175,10 @@ impl<'a> BatchMut<'a> {
             let (buffer, found) = ("goal_steps", self.goal_steps.len());
             return Err(Error::Buffer { buffer, expected: rows, found });
         }
+        let columns = data.observations().columns();
+        self.actor.check("actor", rows, columns)?;
+        self.low.check("low", rows, columns)?;
+        self.high.check("high", rows, columns)?;
         match buffers.into_iter().find(|&(_, found, expected)| found != expected && found != 0) {
             None => Ok(()),
             Some((buffer, found, expected)) => Err(Error::Buffer { buffer, expected, found }),
@@ -107,6 +197,9 @@ impl<'a> BatchMut<'a> {
         let (next_observations, other_next_observations) = floats(self.next_observations);
         let (goals, other_goals) = floats(self.goals);
         let (goal_actions, other_goal_actions) = floats(self.goal_actions);
+        let (actor, other_actor) = self.actor.split_at(rows, total);
+        let (low, other_low) = self.low.split_at(rows, total);
+        let (high, other_high) = self.high.split_at(rows, total);
         let first = BatchMut {
             steps,
             goal_steps,
@@ -115,6 +208,9 @@ impl<'a> BatchMut<'a> {
             next_observations,
             goals,
             goal_actions,
+            actor,
+            low,
+            high,
         };
         let second = BatchMut {
             steps: other_steps,
@@ -124,6 +220,9 @@ impl<'a> BatchMut<'a> {
             next_observations: other_next_observations,
             goals: other_goals,
             goal_actions: other_goal_actions,
+            actor: other_actor,
+            low: other_low,
+            high: other_high,
         };
         (first, second)
     }

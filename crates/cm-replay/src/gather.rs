@@ -12,7 +12,7 @@ use crate::{Dataset, Matrix};
 pub(crate) fn gather(data: &Dataset, batch: &mut BatchMut, now: Range<usize>, next: Range<usize>) {
     let (observations, actions) = (Rows::of(data.observations()), Rows::of(data.actions()));
     let (steps, next_steps) = (&batch.steps[now.clone()], &batch.steps[next.clone()]);
-    let (goals, next_goals) = (&batch.goal_steps[now.clone()], &batch.goal_steps[next]);
+    let (goals, next_goals) = (&batch.goal_steps[now.clone()], &batch.goal_steps[next.clone()]);
     let pair = [&mut *batch.observations, &mut *batch.next_observations];
     if pair.iter().all(|target| !target.is_empty()) {
         observations.copy(steps, next_steps, pair, now.start);
@@ -24,6 +24,12 @@ pub(crate) fn gather(data: &Dataset, batch: &mut BatchMut, now: Range<usize>, ne
     actions.copy(steps, next_steps, [&mut *batch.actions], now.start);
     observations.copy(goals, next_goals, [&mut *batch.goals], now.start);
     actions.copy(goals, next_goals, [&mut *batch.goal_actions], now.start);
+    for further in [&mut batch.actor, &mut batch.low, &mut batch.high] {
+        if let Some(steps) = further.steps.get(now.clone()) {
+            let next = further.steps.get(next.clone()).unwrap_or_default();
+            observations.copy(steps, next, [&mut *further.observations], now.start);
+        }
+    }
 }
 
 /// A matrix as a plain slice.

@@ -1,20 +1,14 @@
 //! Which later (or other) step serves as the goal of a step.
 
-use cm_random::{below_u64, unit_f32, unit_f64};
 use serde::{Deserialize, Serialize};
 
-use crate::geometric::Discount;
-use crate::numbering::{Numbering, Place};
-use crate::offsets::Offsets;
-use crate::{Error, Result};
-
-/// How goals are drawn: a mixture, by probability, of three kinds.
+/// How goals are drawn: a mixture, by probability, of four kinds.
 ///
 /// With serde every key may be absent and is then that of [`Goals::default`]; an unknown one is
 /// refused.
 ///
 /// ```
-/// use cm_replay::{End, Goals};
+/// use cm_replay::{End, Goals, MixedGoals};
 ///
 /// // The paper's: always a future state, discounted by gamma.
 /// let paper = Goals::geometric(0.99);
@@ -25,18 +19,52 @@ use crate::{Error, Result};
 ///
 /// // As in the authors' script of the controlled 2-D experiment.
 /// let plane = Goals { include_current: true, end: End::Clip, ..Goals::geometric(0.8) };
-/// # let _ = (mixed, plane);
+///
+/// // OGBench's for HIQL: values learn from one draw, policies from another.
+/// let actor = MixedGoals { uniform_future: 1.0, ..MixedGoals::default() };
+/// let ogbench = Goals {
+///     end: End::BeforeLast,
+///     current: 0.2,
+///     random: 0.3,
+///     subgoal_steps: 25,
+///     actor: Some(actor),
+///     ..Goals::geometric(0.99)
+/// };
+/// # let _ = (mixed, plane, ogbench);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Goals {
     /// The discount, between 0 and 1: step `j` of step `i`'s trajectory is the goal with weight
-    /// `gamma^(j - i)`. This kind is drawn with the probability that the other two leave.
+    /// `gamma^(j - i)`. This kind is drawn with the probability that the others leave.
     pub gamma: f64,
     /// Whether a step can be its own goal: `j >= i` instead of `j > i`.
     pub include_current: bool,
     /// What happens to the weight beyond the trajectory's end.
     pub end: End,
+    /// The probability that a step is its own goal.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub current: f32,
+    /// The probability of a goal uniform among the later steps of the trajectory.
+    pub uniform_future: f32,
+    /// The probability of a goal uniform among all steps of the selected trajectories.
+    pub random: f32,
+    /// How many steps ahead the subgoals of hierarchical methods lie; none are drawn if 0. Needs
+    /// `actor`.
+    #[serde(skip_serializing_if = "is_none")]
+    pub subgoal_steps: u64,
+    /// Goals that policies learn from, drawn independently; those above serve them too if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub actor: Option<MixedGoals>,
+}
+
+/// How a second kind of goals is mixed; what the probabilities leave is geometric, with the discount
+/// and the end of the [`Goals`] they belong to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MixedGoals {
+    /// The probability that a step is its own goal.
+    pub current: f32,
     /// The probability of a goal uniform among the later steps of the trajectory.
     pub uniform_future: f32,
     /// The probability of a goal uniform among all steps of the selected trajectories.
@@ -47,7 +75,21 @@ impl Goals {
     /// Only geometric goals, `j > i` with probability proportional to `gamma^(j - i)`, truncated at
     /// the trajectory's end.
     pub fn geometric(gamma: f64) -> Self {
-        Self { gamma, include_current: false, end: End::Truncate, uniform_future: 0.0, random: 0.0 }
+        Self {
+            gamma,
+            include_current: false,
+            end: End::Truncate,
+            current: 0.0,
+            uniform_future: 0.0,
+            random: 0.0,
+            subgoal_steps: 0,
+            actor: None,
+        }
+    }
+
+    pub(crate) fn mixture(&self) -> MixedGoals {
+        let Self { current, uniform_future, random, .. } = *self;
+        MixedGoals { current, uniform_future, random }
     }
 }
 
@@ -67,89 +109,20 @@ pub enum End {
     /// An offset beyond the end becomes the last step, as in the authors' code for the controlled
     /// 2-D experiment.
     Clip,
+    /// OGBench's rule: the last step but one ends a trajectory, and the last is only ever a next
+    /// state.
+    ///
+    /// With `f` the last step but one and `i` the step: a geometric offset beyond `f` becomes `f`;
+    /// a uniform future goal is `min(i + 1, f) u + f (1 - u)`, `u` uniform in `[0, 1)`, rounded to
+    /// the nearest step (so that both ends have half the weight of those between); a random goal is
+    /// uniform among the steps that have a next one.
+    BeforeLast,
 }
 
-/// Checked settings, ready to draw.
-#[derive(Clone, Debug)]
-pub(crate) struct GoalSampler {
-    offsets: Offsets,
-    /// 1 if a step can be its own goal, else 0.
-    skipped: usize,
-    end: End,
-    random_below: f32,
-    uniform_below: f32,
+fn is_zero(probability: &f32) -> bool {
+    *probability == 0.0
 }
 
-impl GoalSampler {
-    /// `longest` is the number of steps after the first in the longest trajectory.
-    pub(crate) fn new(goals: &Goals, longest: u64) -> Result<Self> {
-        let valid = |probability: f32| (0.0..=1.0).contains(&probability);
-        if !valid(goals.uniform_future)
-            || !valid(goals.random)
-            || !valid(goals.uniform_future + goals.random)
-        {
-            return Err(Error::Parameter {
-                name: "the probabilities of uniform future and random goals",
-                expected: "at least 0 and together at most 1",
-                found: format!("{} and {}", goals.uniform_future, goals.random),
-            });
-        }
-        Ok(Self {
-            offsets: Offsets::new(Discount::new(goals.gamma)?, longest + 1),
-            skipped: usize::from(goals.include_current),
-            end: goals.end,
-            random_below: goals.random,
-            uniform_below: goals.random + goals.uniform_future,
-        })
-    }
-
-    /// Whether there are other than geometric goals.
-    pub(crate) fn is_mixture(&self) -> bool {
-        self.uniform_below > 0.0
-    }
-
-    /// The geometric goals of the steps at `places`, each of which has a next one, by a word for
-    /// each.
-    #[inline(always)]
-    pub(crate) fn geometric<const N: usize>(
-        &self,
-        places: &[Place; N],
-        words: &[u64; N],
-    ) -> [usize; N] {
-        let skipped = self.skipped;
-        let (mut remaining, mut u) = ([0; N], [0.0; N]);
-        for at in 0..N {
-            remaining[at] = (places[at].last - places[at].step + skipped) as u64;
-            u[at] = unit_f64(words[at]);
-        }
-        let offsets = match self.end {
-            End::Truncate => self.offsets.truncated(&remaining, &u),
-            End::Clip => self.offsets.clipped(&remaining, &u),
-        };
-        let mut goals = [0; N];
-        for at in 0..N {
-            goals[at] = places[at].step + offsets[at] as usize - skipped;
-        }
-        goals
-    }
-
-    /// Replaces the goals of the rows for which `kinds` chooses another kind.
-    pub(crate) fn replace<const N: usize>(
-        &self,
-        numbering: &Numbering,
-        places: &[Place; N],
-        kinds: &[u32; N],
-        words: &[u64; N],
-        goals: &mut [usize; N],
-    ) {
-        for (at, goal) in goals.iter_mut().enumerate() {
-            let (place, kind) = (places[at], unit_f32(kinds[at]));
-            if kind < self.random_below {
-                *goal = numbering.step(below_u64(words[at], numbering.steps()));
-            } else if kind < self.uniform_below {
-                let remaining = (place.last - place.step) as u64;
-                *goal = place.step + 1 + below_u64(words[at], remaining) as usize;
-            }
-        }
-    }
+fn is_none(steps: &u64) -> bool {
+    *steps == 0
 }

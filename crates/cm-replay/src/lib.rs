@@ -2,6 +2,7 @@
 
 mod batch;
 mod dataset;
+mod draw;
 mod error;
 mod gather;
 mod geometric;
@@ -16,14 +17,14 @@ mod split;
 pub mod store;
 mod summary;
 
-pub use batch::{Batch, BatchMut};
+pub use batch::{Batch, BatchMut, GoalRows, GoalRowsMut};
 pub use dataset::Dataset;
 pub use error::{Error, Result};
 pub use geometric::TruncatedGeometric;
-pub use goals::{End, Goals};
+pub use goals::{End, Goals, MixedGoals};
 pub use matrix::{Matrix, RowWriter};
 pub use prefetch::Prefetcher;
 pub use read::{CsvColumns, ReadOptions, read};
-pub use sampler::{GOAL_KIND_STREAM, Sampler, TRANSITION_STREAM};
+pub use sampler::{ACTOR_GOAL_STREAM, GOAL_KIND_STREAM, Sampler, TRANSITION_STREAM};
 pub use split::{SPLIT_STREAM, Split};
 pub use summary::{ArraySummary, Column, Normalization, Summary};

@@ -113,14 +113,15 @@ impl Worker {
         let (give_filled, filled) = sync_channel(DEPTH);
         let (empty, take_empty) = sync_channel::<Batch>(DEPTH + 1);
         let work = move || {
-            let mut spare: Vec<_> = (0..DEPTH).map(|_| Batch::new(sampler.data(), rows)).collect();
+            let mut spare: Vec<_> = (0..DEPTH).map(|_| sampler.batch(rows)).collect();
             // Ends when either channel's other side is gone.
             while let Some(mut batch) = spare.pop().or_else(|| take_empty.recv().ok())
                 && let Some(step) = steps.next()
             {
-                if batch.steps.len() != rows || sampler.fill_sequentially(step, &mut batch).is_err()
+                if !batch.has_columns(rows, sampler.columns())
+                    || sampler.fill_sequentially(step, &mut batch).is_err()
                 {
-                    batch = Batch::new(sampler.data(), rows);
+                    batch = sampler.batch(rows);
                     sampler.fill_sequentially(step, &mut batch).expect("the buffers fit");
                 }
                 finish(step, &mut batch);

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use cm_random::{Philox, below_u64};
 
-use crate::batch::{Batch, BatchMut};
+use crate::batch::{Batch, BatchMut, GoalRows};
+use crate::draw::{ActorGoals, GoalSampler};
 use crate::gather::gather;
-use crate::goals::{GoalSampler, Goals};
+use crate::goals::Goals;
 use crate::numbering::{Numbering, Place};
 use crate::{Dataset, Result};
 
@@ -15,6 +16,9 @@ use crate::{Dataset, Result};
 pub const TRANSITION_STREAM: u32 = 0x000;
 /// The stream whose block `b` chooses, with its first word, which kind of goal row `b` gets.
 pub const GOAL_KIND_STREAM: u32 = 0x001;
+/// The stream whose block `b` draws the goal that a policy learns from in row `b`: its first word
+/// the kind, its third and fourth, as one of 64 bits, the goal.
+pub const ACTOR_GOAL_STREAM: u32 = 0x002;
 
 /// Draws batches of transitions with goals.
 ///
@@ -26,11 +30,14 @@ pub const GOAL_KIND_STREAM: u32 = 0x001;
 ///
 /// * the transition is number [`below_u64`]`(x, n)` of the `n` transitions of the selected
 ///   trajectories, counted in order;
-/// * [`cm_random::unit_f32`]`(z)` below `random`, then below `random + uniform_future`, chooses the
-///   kind of goal;
+/// * [`cm_random::unit_f32`]`(z)` below `random`, then below `random + uniform_future`, then below
+///   `random + uniform_future + current` chooses the kind of goal;
 /// * a random goal is step `below_u64(y, m)` of the `m` steps of the selected trajectories, a
 ///   uniform future goal is `i + 1 + below_u64(y, r)` with `r` the steps remaining after `i`, and a
-///   geometric goal is [`crate::TruncatedGeometric::offset_at`]`(unit_f64(y))` ahead.
+///   geometric goal is [`crate::TruncatedGeometric::offset_at`]`(unit_f64(y))` ahead
+///   ([`crate::End::BeforeLast`] has rules of its own);
+/// * goals that policies learn from, if [`Goals::actor`] is set, are drawn in the same way from
+///   block `(t, ACTOR_GOAL_STREAM, b)`.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -116,8 +123,33 @@ impl Sampler {
         Ok(())
     }
 
-    /// Writes only which rows of the data the batch of `step` has: the steps and the goals' steps of
-    /// [`fill`](Self::fill), for those who gather elsewhere. As many rows as the shorter slice.
+    /// Which rows of the data a batch names: 2 columns (steps and goals), 3 if policies have goals
+    /// of their own, 5 if there are subgoals too.
+    pub fn columns(&self) -> usize {
+        match (self.goals.has_actor(), self.goals.has_subgoals()) {
+            (false, _) => 2,
+            (true, false) => 3,
+            (true, true) => 5,
+        }
+    }
+
+    /// Buffers for `rows` draws, with every field that the settings draw.
+    pub fn batch(&self, rows: usize) -> Batch {
+        let mut batch = Batch::new(&self.data, rows);
+        if self.goals.has_actor() {
+            batch.actor = GoalRows::new(&self.data, rows);
+        }
+        if self.goals.has_subgoals() {
+            batch.low = GoalRows::new(&self.data, rows);
+            batch.high = GoalRows::new(&self.data, rows);
+        }
+        batch
+    }
+
+    /// Writes only which rows of the data the batch of `step` has, for those who gather elsewhere.
+    ///
+    /// In this order and as many as are given: the steps, the goals' steps, those of the goals for
+    /// policies, of the low goals and of the high targets. As many rows as the shortest has.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -126,21 +158,33 @@ impl Sampler {
     /// # let data = Arc::new(Dataset::new(numbers()?, numbers()?, vec![40, 100])?);
     /// let sampler = Sampler::new(data.clone(), Goals::geometric(0.9), 7)?;
     /// let (mut steps, mut goals) = ([0; 45], [0; 45]);
-    /// sampler.draw_rows(3, &mut steps, &mut goals);
+    /// sampler.draw_rows(3, &mut [&mut steps, &mut goals]);
     /// let mut batch = Batch::new(&data, 45);
     /// sampler.fill(3, &mut batch)?;
     /// assert_eq!((&steps[..], &goals[..]), (&batch.steps[..], &batch.goal_steps[..]));
     /// # Ok::<(), cm_replay::Error>(())
     /// ```
-    pub fn draw_rows(&self, step: u64, steps: &mut [usize], goal_steps: &mut [usize]) {
+    pub fn draw_rows(&self, step: u64, columns: &mut [&mut [usize]]) {
+        let rows = columns.iter().map(|column| column.len()).min().unwrap_or(0);
         pulp::Arch::new().dispatch(
             #[inline(always)]
             || {
-                let blocks = steps.chunks_mut(BLOCK).zip(goal_steps.chunks_mut(BLOCK));
-                for (block, (steps, goals)) in blocks.enumerate() {
-                    let (drawn, drawn_goals) = self.draw(step, (block * BLOCK) as u32);
-                    steps.copy_from_slice(&drawn[..steps.len()]);
-                    goals.copy_from_slice(&drawn_goals[..goals.len()]);
+                for start in (0..rows).step_by(BLOCK) {
+                    let drawn = self.draw(step, start as u32);
+                    let count = BLOCK.min(rows - start);
+                    let mut write = |at: usize, numbers: &[usize; BLOCK]| {
+                        if let Some(column) = columns.get_mut(at) {
+                            column[start..start + count].copy_from_slice(&numbers[..count]);
+                        }
+                    };
+                    write(0, &drawn.steps);
+                    write(1, &drawn.goals);
+                    if self.columns() > 2 {
+                        let actor = self.draw_actor(step, start as u32, &drawn.places);
+                        write(2, &actor.goals);
+                        write(3, &actor.low);
+                        write(4, &actor.high);
+                    }
                 }
             },
         );
@@ -184,9 +228,16 @@ impl Sampler {
         for start in (0..rows + BLOCK).step_by(BLOCK) {
             let drawn = start.min(rows)..rows.min(start + BLOCK);
             if !drawn.is_empty() {
-                let (steps, goals) = self.draw(step, (first_row + start) as u32);
+                let first = (first_row + start) as u32;
+                let Drawn { places, steps, goals } = self.draw(step, first);
                 batch.steps[drawn.clone()].copy_from_slice(&steps[..drawn.len()]);
                 batch.goal_steps[drawn.clone()].copy_from_slice(&goals[..drawn.len()]);
+                if !(batch.actor.steps.is_empty() && batch.low.steps.is_empty()) {
+                    let ActorGoals { goals, low, high } = self.draw_actor(step, first, &places);
+                    batch.actor.write(drawn.clone(), &goals);
+                    batch.low.write(drawn.clone(), &low);
+                    batch.high.write(drawn.clone(), &high);
+                }
             }
             gather(&self.data, &mut batch, start.saturating_sub(BLOCK)..start.min(rows), drawn);
         }
@@ -194,7 +245,7 @@ impl Sampler {
 
     /// The steps and the goals' steps of a block of rows.
     #[inline(always)]
-    fn draw(&self, step: u64, first_row: u32) -> ([usize; BLOCK], [usize; BLOCK]) {
+    fn draw(&self, step: u64, first_row: u32) -> Drawn {
         let words = |stream| self.philox.blocks::<BLOCK>(step, stream, first_row);
         let [low, high, goal_low, goal_high] = words(TRANSITION_STREAM);
         let (mut places, mut goal_words) = ([Place::default(); BLOCK], [0; BLOCK]);
@@ -212,8 +263,22 @@ impl Sampler {
         for at in 0..BLOCK {
             steps[at] = places[at].step;
         }
-        (steps, goals)
+        Drawn { places, steps, goals }
     }
+
+    /// The goals for policies of the same rows.
+    fn draw_actor(&self, step: u64, first_row: u32, places: &[Place; BLOCK]) -> ActorGoals<BLOCK> {
+        let [kinds, _, low, high] = self.philox.blocks::<BLOCK>(step, ACTOR_GOAL_STREAM, first_row);
+        let words = std::array::from_fn(|at| wide(low[at], high[at]));
+        self.goals.actor(&self.numbering, places, &kinds, &words)
+    }
+}
+
+/// A block of rows.
+struct Drawn {
+    places: [Place; BLOCK],
+    steps: [usize; BLOCK],
+    goals: [usize; BLOCK],
 }
 
 /// Rows drawn at a time.

@@ -116,7 +116,7 @@ impl DeviceBatches {
         for (replica, sampler) in self.samplers.iter().enumerate() {
             let mut numbers = Vec::with_capacity(2 * self.rows * DeviceData::SLOTS);
             for step in first..first + DeviceData::SLOTS as u64 {
-                sampler.draw_rows(step, &mut steps, &mut goals);
+                sampler.draw_rows(step, &mut [&mut steps[..], &mut goals[..]]);
                 numbers.extend(steps.iter().chain(&goals).map(|&row| row as u32));
             }
             self.data.write(replica, &numbers)?;
