@@ -37,6 +37,18 @@ pub trait Env: Sync {
     /// The largest number of steps an episode may take.
     fn horizon(&self) -> usize;
 
+    /// How many tasks an evaluation goes through, one after another: episode `k` of a
+    /// [`rollout`](crate::rollout) has task `k % tasks`.
+    fn tasks(&self) -> usize {
+        1
+    }
+
+    /// Begins an episode of one of the [`tasks`](Self::tasks).
+    fn begin_task(&self, task: usize, random: Stream) -> Result<Self::Episode, Error> {
+        let _ = task;
+        self.begin(random)
+    }
+
     /// Begins an episode: where it starts and its goal come from `random`, and so will everything
     /// else that happens by chance in it.
     fn begin(&self, random: Stream) -> Result<Self::Episode, Error>;

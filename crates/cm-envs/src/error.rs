@@ -176,6 +176,16 @@ pub enum Error {
         /// The name given.
         found: String,
     },
+    /// A place that is in a wall or outside the maze.
+    #[error("{what}: expected a place within the maze {maze}, found {place:?}")]
+    OutsideMaze {
+        /// Which place.
+        what: &'static str,
+        /// Where it is.
+        place: [f64; 2],
+        /// The maze.
+        maze: &'static str,
+    },
     /// MuJoCo's library is nowhere to be found.
     #[error(
         "MuJoCo was not found ({} is not there, CM_MUJOCO is not set, and the system has none): \

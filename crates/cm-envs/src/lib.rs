@@ -7,6 +7,8 @@ mod env;
 mod error;
 #[cfg(feature = "mujoco")]
 pub mod mujoco;
+#[cfg(feature = "mujoco")]
+pub mod ogbench;
 pub mod point_maze;
 mod rollout;
 #[cfg(feature = "tabular")]
@@ -16,4 +18,4 @@ pub mod walks;
 pub use cache::cache_folder;
 pub use env::Env;
 pub use error::Error;
-pub use rollout::{Outcome, Rollout, rollout, success_rate};
+pub use rollout::{Outcome, Rollout, rollout, success_rate, task_success_rates};

@@ -22,6 +22,8 @@ pub struct Rollout {
 /// How one episode went.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
+    /// Which of the environment's tasks it had, from 0.
+    pub task: usize,
     /// Whether the goal was reached.
     pub success: bool,
     /// Steps taken: up to the first success, or to the horizon.
@@ -36,6 +38,16 @@ pub struct Outcome {
 pub fn success_rate(outcomes: &[Outcome]) -> f64 {
     let reached = outcomes.iter().filter(|outcome| outcome.success).count();
     reached as f64 / outcomes.len().max(1) as f64
+}
+
+/// The share of the episodes of each of `tasks` tasks that reached their goals.
+pub fn task_success_rates(outcomes: &[Outcome], tasks: usize) -> Vec<f64> {
+    let rate = |task: usize| {
+        let of_task = || outcomes.iter().filter(|outcome| outcome.task == task);
+        let reached = of_task().filter(|outcome| outcome.success).count();
+        reached as f64 / of_task().count().max(1) as f64
+    };
+    (0..tasks).map(rate).collect()
 }
 
 /// Runs episodes until each has reached its goal or its horizon.
@@ -103,13 +115,14 @@ impl<T> Running<T> {
         number: usize,
         philox: Philox,
     ) -> Result<Self, Error> {
-        let episode = env.begin(philox.stream(number as u64, EPISODES))?;
+        let task = number % env.tasks().max(1);
+        let episode = env.begin_task(task, philox.stream(number as u64, EPISODES))?;
         let mut goal = vec![0.0; env.goal_columns().len()];
         env.goal(&episode, &mut goal);
         let success = env.succeeded(&episode);
         let path = if number < plan.paths { vec![env.position(&episode)] } else { Vec::new() };
         let over = success || env.horizon() == 0;
-        Ok(Self { number, episode, over, outcome: Outcome { success, steps: 0, goal, path } })
+        Ok(Self { number, episode, over, outcome: Outcome { task, success, steps: 0, goal, path } })
     }
 
     fn step<E: Env<Episode = T>>(

@@ -58,8 +58,8 @@ pub struct Goals {
     pub actor: Option<MixedGoals>,
 }
 
-/// How a second kind of goals is mixed; what the probabilities leave is geometric, with the discount
-/// and the end of the [`Goals`] they belong to.
+/// How a second kind of goals is mixed; what the probabilities leave is geometric, with the
+/// discount and the end of the [`Goals`] they belong to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MixedGoals {

@@ -42,6 +42,15 @@ pub fn mjcf(maze: Option<Maze>) -> String {
     if let Some(maze) = maze {
         write_walls(&mut xml, maze);
     }
+    write_ant(&mut xml);
+    xml.push_str("</worldbody>\n");
+    write_motors(&mut xml);
+    xml.push_str("</mujoco>\n");
+    xml
+}
+
+/// The ant's body, with what it takes from the defaults left open.
+pub(crate) fn write_ant(xml: &mut String) {
     xml.push_str(
         r#"<body name="torso" pos="0 0 0.75">
 <joint name="root" type="free" limited="false" armature="0" damping="0" margin="0.01"/>
@@ -49,17 +58,21 @@ pub fn mjcf(maze: Option<Maze>) -> String {
 "#,
     );
     for (leg, number) in LEGS.iter().zip(1..) {
-        write_leg(&mut xml, leg, number);
+        write_leg(xml, leg, number);
     }
-    xml.push_str("</body>\n</worldbody>\n<actuator>\n");
+    xml.push_str("</body>\n");
+}
+
+/// Its motors.
+pub(crate) fn write_motors(xml: &mut String) {
+    xml.push_str("<actuator>\n");
     for number in MOTORS {
         put(
-            &mut xml,
+            xml,
             format_args!("<motor joint=\"hip {number}\"/><motor joint=\"ankle {number}\"/>\n"),
         );
     }
-    xml.push_str("</actuator>\n</mujoco>\n");
-    xml
+    xml.push_str("</actuator>\n");
 }
 
 fn write_walls(xml: &mut String, maze: Maze) {

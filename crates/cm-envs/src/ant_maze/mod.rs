@@ -35,6 +35,7 @@ mod world;
 pub use ant::{ACTION, Ant, STATE, standing, uprightness};
 pub use collector::{Collected, Collector};
 pub use description::mjcf;
+pub(crate) use description::{write_ant, write_motors};
 pub use guide::{Guide, policy_input};
 pub use maze::{Cell, Maze, SCALE};
 pub use navigation::{CellRule, Navigator};

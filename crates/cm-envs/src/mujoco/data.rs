@@ -70,6 +70,17 @@ impl Data {
         })
     }
 
+    /// The same without computing what follows from them, which a step does anyway. What the solver
+    /// keeps from the step before to start from is left as it is.
+    pub fn overwrite_state(&mut self, state: &[f64]) -> Result<(), Error> {
+        check("state", state, self.model.positions() + self.model.velocities())?;
+        self.usable()?;
+        let model = &self.model;
+        // SAFETY: as in `reset`; `state` has the length that the bits ask for.
+        unsafe { (model.api().set_state)(model.handle(), self.handle, state.as_ptr(), STATE) }
+        Ok(())
+    }
+
     /// Sets what the motors do from the next step on. Numbers that are not finite are refused.
     pub fn set_control(&mut self, control: &[f64]) -> Result<(), Error> {
         check("control", control, self.model.controls())?;

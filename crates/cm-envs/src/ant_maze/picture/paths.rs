@@ -18,7 +18,7 @@ use crate::{Error, Outcome};
 /// use cm_envs::ant_maze::{Maze, Paths};
 ///
 /// let path = vec![[0.0, 0.0], [8.0, 0.5], [8.0, 8.0], [1.0, 8.5]];
-/// let outcome = Outcome { success: true, steps: 3, goal: vec![1.0, 8.5], path };
+/// let outcome = Outcome { task: 0, success: true, steps: 3, goal: vec![1.0, 8.5], path };
 /// let picture = Paths { maze: Maze::Umaze, outcomes: &[outcome], title: "Once around" };
 /// picture.save(std::env::temp_dir().join("once-around.png"))?; // or .svg
 /// # Ok::<(), cm_envs::Error>(())
