@@ -62,6 +62,7 @@ impl HostBatch {
             goal: &self.goal,
             goal_action: &self.goal_action,
             steps_to_goal: &self.steps_to_goal,
+            actor_goals: &[],
         }
     }
 }

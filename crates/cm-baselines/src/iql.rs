@@ -11,7 +11,7 @@ use cm_learner::{
 };
 use cm_nn::check::{Within, fraction, not_negative, positive, require};
 use cm_nn::{AdamSettings, Backend, Mlp, MlpSettings, Over, Parameters, Result, Twin, Var};
-use cm_policy::{Actor, ActorSettings, BehaviourCloning, PolicySettings};
+use cm_policy::{Actor, ActorSettings, BehaviourCloning, PolicySettings, advantage_weight};
 use serde::{Deserialize, Serialize};
 
 use crate::Reward;
@@ -34,27 +34,6 @@ pub fn expectile_loss<B: Backend>(u: &Var<B>, expectile: f32) -> Result<Var<B>> 
     let above = u.relu()?.square()?.scale(expectile)?;
     let below = u.neg()?.relu()?.square()?.scale(1.0 - expectile)?;
     above.add(&below)?.mean(Over::All)
-}
-
-/// The weights of Eq. 7, `min(largest, exp(sharpness * advantage))`, a constant.
-///
-/// ```
-/// use cm_baselines::advantage_weight;
-/// use cm_nn::{DfdxBackend, Var};
-///
-/// let advantage = Var::new(&DfdxBackend::new(0), [2, 1], vec![0.0, 1e9])?;
-/// let weights = advantage_weight(&advantage, 3.0, 100.0)?.to_vec()?;
-/// assert!(weights[0] == 1.0 && (weights[1] - 100.0).abs() < 1e-3);
-/// # Ok::<(), cm_nn::Error>(())
-/// ```
-pub fn advantage_weight<B: Backend>(
-    advantage: &Var<B>,
-    sharpness: f32,
-    largest: f32,
-) -> Result<Var<B>> {
-    // The logarithm is cut, so that no weight overflows.
-    let logarithm = advantage.stop_gradient().scale(sharpness)?;
-    logarithm.clamp(f32::NEG_INFINITY, largest.ln())?.exp()
 }
 
 /// Settings of [`Iql`]. The defaults are [`IqlSettings::original`].

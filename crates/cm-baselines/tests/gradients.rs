@@ -37,6 +37,7 @@ fn batch(backend: &B) -> Transitions<B> {
         goal: matrix(3, 0x303),
         goal_action: matrix(2, 0x304).tanh().unwrap(),
         steps_to_goal: Var::new(backend, [6, 1], steps).unwrap(),
+        actor_goals: None,
     }
 }
 

@@ -131,6 +131,7 @@ fn batch(backend: &DfdxBackend, state: usize) -> Transitions<DfdxBackend> {
         goal: matrix(state, 0x303),
         goal_action: matrix(2, 0x304),
         steps_to_goal: matrix(1, 0x305).abs().unwrap(),
+        actor_goals: None,
     }
 }
 

@@ -57,6 +57,12 @@ impl CriticSettings {
         Self { network, features, repr_dim: 256, normalised: false, divisor: 256.0 }
     }
 
+    /// OGBench's: 512 features from 3 x 512 GELU with layer norm, products over the root of 512.
+    pub fn ogbench() -> Self {
+        let network = MlpSettings::ogbench();
+        Self { network, repr_dim: 512, divisor: 512.0_f32.sqrt(), ..Self::paper_text() }
+    }
+
     /// Refuses settings outside their ranges.
     pub fn check(&self) -> Result<()> {
         self.network.check().within("network")?;
@@ -70,7 +76,8 @@ impl CriticSettings {
 const LENGTH_EPSILON: f32 = 1e-8;
 
 /// `f(s, a, g) = phi(s, a)^T psi(g)`, whose parameters are `contrastive/sa_encoder/...`,
-/// `contrastive/g_encoder/...` and, if normalised, `contrastive/log_temperature`.
+/// `contrastive/g_encoder/...` and, if normalised, `contrastive/log_temperature`; with other names
+/// in the place of `contrastive` where there are several.
 ///
 /// ```
 /// use cm_contrastive::{Critic, CriticSettings};
@@ -104,23 +111,63 @@ impl<B: Backend> Critic<B> {
         settings: &CriticSettings,
         dimensions: &Dimensions,
     ) -> Result<Self> {
+        Self::named("contrastive", parameters, settings, dimensions)
+    }
+
+    /// The same with another name.
+    pub fn named(
+        name: &str,
+        parameters: &mut Parameters<B>,
+        settings: &CriticSettings,
+        dimensions: &Dimensions,
+    ) -> Result<Self> {
+        Self::build(name, parameters, settings, dimensions, true)
+    }
+
+    /// `f(s, g) = phi(s)^T psi(g)`, a critic that does not see actions.
+    pub(crate) fn of_states(
+        name: &str,
+        parameters: &mut Parameters<B>,
+        settings: &CriticSettings,
+        dimensions: &Dimensions,
+    ) -> Result<Self> {
+        Self::build(name, parameters, settings, dimensions, false)
+    }
+
+    fn build(
+        name: &str,
+        parameters: &mut Parameters<B>,
+        settings: &CriticSettings,
+        dimensions: &Dimensions,
+        sees_actions: bool,
+    ) -> Result<Self> {
         settings.check()?;
         let features = Features::new(parameters.backend(), settings.features, dimensions)?;
-        let (state, both) =
-            (features.state_columns(), features.state_columns() + features.action_columns());
-        let mut encoder =
-            |name, inputs| Mlp::new(parameters, name, inputs, &settings.network, settings.repr_dim);
-        let sa_encoder = encoder("contrastive/sa_encoder", both)?;
-        let g_encoder = encoder("contrastive/g_encoder", state)?;
+        let state = features.state_columns();
+        let action = if sees_actions { features.action_columns() } else { 0 };
+        let mut encoder = |part, inputs| {
+            let name = format!("{name}/{part}");
+            Mlp::new(parameters, &name, inputs, &settings.network, settings.repr_dim)
+        };
+        let sa_encoder = encoder("sa_encoder", state + action)?;
+        let g_encoder = encoder("g_encoder", state)?;
         let mut temperature =
-            || parameters.create("contrastive/log_temperature", [1, 1], Initialiser::ZEROS);
+            || parameters.create(&format!("{name}/log_temperature"), [1, 1], Initialiser::ZEROS);
         let log_temperature = settings.normalised.then(&mut temperature).transpose()?;
         Ok(Self { features, sa_encoder, g_encoder, log_temperature, divisor: settings.divisor })
     }
 
     /// `phi(s, a)`, with the temperature and the divisor: `[n, repr_dim]`.
     pub fn phi(&self, state: &Var<B>, action: &Var<B>) -> Result<Var<B>> {
-        let phi = self.sa_encoder.forward(&self.features.state_action(state, action)?)?;
+        self.scaled(self.sa_encoder.forward(&self.features.state_action(state, action)?)?)
+    }
+
+    /// `phi(s)` of a critic that does not see actions.
+    pub(crate) fn phi_of_state(&self, state: &Var<B>) -> Result<Var<B>> {
+        self.scaled(self.sa_encoder.forward(&self.features.state(state)?)?)
+    }
+
+    fn scaled(&self, phi: Var<B>) -> Result<Var<B>> {
         let phi = match &self.log_temperature {
             Some(temperature) => {
                 phi.l2_normalize(LENGTH_EPSILON)?.div(&temperature.value()?.exp()?)?

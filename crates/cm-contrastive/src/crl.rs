@@ -2,11 +2,11 @@
 
 use cm_learner::{Dimensions, Group, Learner, Metrics, Transitions, Update};
 use cm_nn::check::Within;
-use cm_nn::{AdamSettings, Backend, Parameters, Var};
-use cm_policy::{Actor, ActorSettings};
+use cm_nn::{AdamSettings, Backend, Parameters, Twin, Var};
+use cm_policy::{Actor, ActorSettings, Extraction};
 use serde::{Deserialize, Serialize};
 
-use crate::{ContrastiveSettings, Critic, CriticSettings, Result};
+use crate::{ContrastiveLoss, ContrastiveSettings, Critic, CriticSettings, Result};
 
 /// Settings of [`Crl`]. The default is [`CrlSettings::authors_code`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -14,11 +14,14 @@ use crate::{ContrastiveSettings, Critic, CriticSettings, Result};
 pub struct CrlSettings {
     /// The critic.
     pub critic: CriticSettings,
+    /// Whether there are two critics, of which the policy maximises the smaller; default false.
+    pub twin: bool,
     /// Its loss.
     pub contrastive: ContrastiveSettings,
     /// What moves it.
     pub adam: AdamSettings,
-    /// The policy and its loss.
+    /// The policy and its loss. [`Extraction::ValueAdvantage`] has a critic of states alone learned
+    /// beside, whose values it subtracts.
     pub actor: ActorSettings,
 }
 
@@ -33,6 +36,7 @@ impl CrlSettings {
     pub fn paper_text() -> Self {
         Self {
             critic: CriticSettings::paper_text(),
+            twin: false,
             contrastive: ContrastiveSettings::paper_text(),
             adam: AdamSettings { learning_rate: 5e-6, ..Default::default() },
             actor: ActorSettings::paper_text(),
@@ -44,6 +48,7 @@ impl CrlSettings {
     pub fn authors_code() -> Self {
         Self {
             critic: CriticSettings::authors_code(),
+            twin: false,
             contrastive: ContrastiveSettings::authors_code(),
             adam: AdamSettings { learning_rate: 1e-5, ..Default::default() },
             actor: ActorSettings::authors_code(),
@@ -56,7 +61,20 @@ impl CrlSettings {
         let actor = ActorSettings::plane();
         Self {
             critic: CriticSettings::plane(),
+            twin: false,
             contrastive: ContrastiveSettings::paper_text(),
+            adam: actor.adam,
+            actor,
+        }
+    }
+
+    /// OGBench's: two critics, every pair classified alone, Adam 3e-4.
+    pub fn ogbench() -> Self {
+        let actor = ActorSettings::ogbench();
+        Self {
+            critic: CriticSettings::ogbench(),
+            twin: true,
+            contrastive: ContrastiveSettings { loss: ContrastiveLoss::BinaryNce, divisor: 1.0 },
             adam: actor.adam,
             actor,
         }
@@ -67,18 +85,29 @@ impl CrlSettings {
         self.critic.check().within("critic")?;
         self.contrastive.check().within("contrastive")?;
         self.adam.check().within("adam")?;
-        self.actor.check().within("actor")
+        self.actor.check_with_values().within("actor")
     }
 }
 
 /// Contrastive RL: a critic by contrastive learning (Eq. 7, `eq:infonce_objective`), a policy that
 /// maximises it.
+///
+/// Parameters: those of [`Critic`], a second one's `contrastive_1/...` if twin, those of the critic
+/// of states `value/...` if there is one, and the policy's.
 pub struct Crl<B: Backend> {
     dimensions: Dimensions,
     contrastive: ContrastiveSettings,
-    critic: Critic<B>,
+    critics: Twin<Critic<B>>,
     critic_group: Group<B>,
+    value: Option<Value<B>>,
     actor: Actor<B>,
+}
+
+/// A critic of states alone, and how strongly the policy prefers actions that are better.
+struct Value<B: Backend> {
+    critic: Critic<B>,
+    group: Group<B>,
+    sharpness: f32,
 }
 
 impl<B: Backend> Crl<B> {
@@ -86,36 +115,61 @@ impl<B: Backend> Crl<B> {
     pub fn new(backend: &B, settings: &CrlSettings, dimensions: &Dimensions) -> Result<Self> {
         settings.check()?;
         let mut parameters = Parameters::new(backend);
-        let critic = Critic::new(&mut parameters, &settings.critic, dimensions)?;
+        let names = ["contrastive", "contrastive_1"];
+        let critics = Twin::one_or_two(names, settings.twin, |name| {
+            Critic::named(name, &mut parameters, &settings.critic, dimensions)
+        })?;
+        let value = match settings.actor.extraction {
+            Extraction::ValueAdvantage { sharpness } => {
+                let mut own = Parameters::new(backend);
+                let critic = Critic::of_states("value", &mut own, &settings.critic, dimensions)?;
+                Some(Value { critic, group: Group::adam("value", own, settings.adam)?, sharpness })
+            }
+            _ => None,
+        };
         Ok(Self {
             dimensions: dimensions.clone(),
             contrastive: settings.contrastive,
-            critic,
+            critics,
+            value,
             critic_group: Group::adam("contrastive", parameters, settings.adam)?,
             actor: Actor::new(backend, &settings.actor, dimensions)?,
         })
     }
 
-    /// The critic.
+    /// The critic, or the first of two.
     pub fn critic(&self) -> &Critic<B> {
-        &self.critic
+        &self.critics.members()[0]
     }
 
     /// The contrastive loss of the critic over all pairs of the batch (Eq. 8,
-    /// `eq:contrastive_loss`), `[1, 1]`.
+    /// `eq:contrastive_loss`), `[1, 1]`; the mean over both critics if twin.
     pub fn contrastive_loss(&self, batch: &Transitions<B>) -> Result<Var<B>> {
-        let phi = self.critic.phi(&batch.state, &batch.action)?;
-        self.contrastive.of(&self.critic.pairs(&phi, &self.critic.psi(&batch.goal)?)?)
+        let loss = |critic: &Critic<B>| {
+            let phi = critic.phi(&batch.state, &batch.action)?;
+            self.contrastive.of(&critic.pairs(&phi, &critic.psi(&batch.goal)?)?)
+        };
+        self.critics.join(loss, |first, second| first.add(second)?.scale(0.5))
     }
 
-    /// The policy's loss with minus the critic in the place of a distance, `[1, 1]`.
+    /// The policy's loss with minus the critic (the smaller one) in the place of a distance,
+    /// `[1, 1]`.
     pub fn policy_loss(&self, batch: &Transitions<B>, metrics: &mut Metrics<B>) -> Result<Var<B>> {
         let [goal, _] = self.actor.goals(batch)?;
-        let psi = self.critic.psi(&goal)?;
-        let minus_critic = |action: &Var<B>| {
-            self.critic.rows(&self.critic.phi(&batch.state, action)?, &psi)?.neg()
-        };
+        if let Some(Value { critic, sharpness, .. }) = &self.value {
+            let value = critic.rows(&critic.phi_of_state(&batch.state)?, &critic.psi(&goal)?)?;
+            let advantage = self.smaller(&batch.state, &batch.action, &goal)?.sub(&value)?;
+            return self.actor.weighted_cloning(batch, &advantage, *sharpness, metrics);
+        }
+        let minus_critic = |action: &Var<B>| self.smaller(&batch.state, action, &goal)?.neg();
         self.actor.loss(batch, &goal, minus_critic, metrics)
+    }
+
+    /// `f(s, a, g)` row by row, the smaller of the two if twin.
+    fn smaller(&self, state: &Var<B>, action: &Var<B>, goal: &Var<B>) -> Result<Var<B>> {
+        let value =
+            |critic: &Critic<B>| critic.rows(&critic.phi(state, action)?, &critic.psi(goal)?);
+        self.critics.join(value, |first, second| first.minimum(second))
     }
 }
 
@@ -124,6 +178,12 @@ impl<B: Backend> Learner<B> for Crl<B> {
         update.minimise("contrastive_loss", &[&self.critic_group], |_| {
             self.contrastive_loss(batch)
         })?;
+        if let Some(Value { critic, group, .. }) = &self.value {
+            update.minimise("value_loss", &[group], |_| {
+                let phi = critic.phi_of_state(&batch.state)?;
+                self.contrastive.of(&critic.pairs(&phi, &critic.psi(&batch.goal)?)?)
+            })?;
+        }
         update.minimise("policy_loss", &[self.actor.group()], |metrics| {
             self.policy_loss(batch, metrics)
         })
@@ -141,11 +201,17 @@ impl<B: Backend> Learner<B> for Crl<B> {
         goal: &Var<B>,
         goal_action: &Var<B>,
     ) -> Result<Option<Var<B>>> {
-        self.critic.successor_distance_rows([state, action], [goal, goal_action]).map(Some)
+        let distance = |critic: &Critic<B>| {
+            critic.successor_distance_rows([state, action], [goal, goal_action])
+        };
+        self.critics.join(distance, |first, second| first.maximum(second)).map(Some)
     }
 
     fn groups(&self) -> Vec<&Group<B>> {
-        vec![&self.critic_group, self.actor.group()]
+        let mut groups = vec![&self.critic_group];
+        groups.extend(self.value.as_ref().map(|value| &value.group));
+        groups.push(self.actor.group());
+        groups
     }
     fn dimensions(&self) -> &Dimensions {
         &self.dimensions

@@ -46,6 +46,7 @@ fn time(
                 goal: &normal(state, 4),
                 goal_action: &normal(action, 5),
                 steps_to_goal: &steps,
+                actor_goals: &[],
             },
         )?;
     }

@@ -95,14 +95,15 @@ impl Cmd1Settings {
         }
     }
 
-    /// The authors' later OGBench version: two means of 8 MRNs over 512 features, 3 x 512 GELU with
-    /// layer norm, binary NCE of minus the distance over the root of 512, no potential, Adam 3e-4.
+    /// The version that the authors released for OGBench with TMD: two means of 8 MRNs over 512
+    /// features, 3 x 512 GELU with layer norm, binary NCE of minus the distance over the root of
+    /// 512, no potential, Adam 3e-4, other rows' own actions at the goals.
     pub fn ogbench() -> Self {
         let actor = ActorSettings::ogbench();
-        let head = Head::Mrn { components: 8, epsilon: 0.0 };
-        let network = actor.policy.network.clone();
+        let (head, network) = (ogbench_head(8, 512), MlpSettings::ogbench());
         Self {
             quasimetric: QuasimetricSettings { head, network, ..Default::default() },
+            goal_actions: GoalActions::RolledData,
             potential: false,
             twin: true,
             contrastive: ContrastiveSettings {
@@ -131,6 +132,12 @@ impl Cmd1Settings {
 pub(crate) fn plane_quasimetric() -> QuasimetricSettings {
     let network = ActorSettings::plane().policy.network;
     QuasimetricSettings { separate: true, network, ..Default::default() }
+}
+
+/// The MRN of the authors' OGBench code: means of `components`, with 1e-6 under each root.
+pub(crate) fn ogbench_head(components: usize, features: usize) -> Head {
+    let half = features / (2 * components);
+    Head::Mrn { components, epsilon: 1e-6 / half as f64 }
 }
 
 /// CMD 1-step: `f(s, a, g) = c(g) - d((s, a), (g, a'))` (Eq. 12, `eq:critic_reparam`) learned
@@ -178,7 +185,7 @@ impl<B: Backend> Cmd1<B> {
     /// The contrastive loss with shuffled goal actions (Eq. 13, `eq:contrastive_loss_reparam`),
     /// `[1, 1]`; the mean over both quasimetrics if twin.
     pub fn contrastive_loss(&self, batch: &Transitions<B>) -> Result<Var<B>> {
-        let goal_action = self.settings.goal_actions.shuffle(&batch.goal_action)?;
+        let goal_action = self.settings.goal_actions.of(batch)?;
         let from = self.features.state_action(&batch.state, &batch.action)?;
         let to = self.features.state_action(&batch.goal, &goal_action)?;
         // c(g_j), one for each column.
@@ -203,6 +210,10 @@ impl<B: Backend> Cmd1<B> {
     /// The policy's loss (Eq. 23, `eq:policy_loss`), `[1, 1]`.
     pub fn policy_loss(&self, batch: &Transitions<B>, metrics: &mut Metrics<B>) -> Result<Var<B>> {
         let [goal, goal_action] = self.actor.goals(batch)?;
+        let goal_action = match self.settings.goal_actions {
+            GoalActions::RolledData => self.settings.goal_actions.of(batch)?,
+            GoalActions::Rolled | GoalActions::Permuted => goal_action,
+        };
         let to = self.features.state_action(&goal, &goal_action)?;
         let distance = |action: &Var<B>| {
             self.larger_distance(&self.features.state_action(&batch.state, action)?, &to)

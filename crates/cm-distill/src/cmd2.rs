@@ -194,7 +194,7 @@ impl<B: Backend> Cmd2<B> {
     ) -> Result<Var<B>> {
         let Cmd2Settings { objective, goal_actions, margin, .. } = self.settings;
         // d((s_i, a_i), (g_j, a'_j)) with shuffled a'.
-        let goal_action = goal_actions.shuffle(&batch.goal_action)?;
+        let goal_action = goal_actions.of(batch)?;
         let from = self.features.state_action(&batch.state, &batch.action)?;
         let to = self.features.state_action(&batch.goal, &goal_action)?;
         let q = &self.quasimetric;

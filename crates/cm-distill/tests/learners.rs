@@ -26,6 +26,7 @@ fn batch(backend: &B) -> Transitions<B> {
         goal: state(0x303),
         goal_action: action(0x304),
         steps_to_goal: Var::full(backend, [ROWS, 1], 1.0).unwrap(),
+        actor_goals: None,
     }
 }
 

@@ -42,8 +42,7 @@ fn check<B: Backend>(backend: &B, tolerance: &Tolerance, fixture: &Fixture) -> R
         unknown("twin_q");
     }
     if flag("use_gcbc") {
-        let PolicySettings { kind, features, .. } = PolicySettings::default();
-        let policy = PolicySettings { kind, network: network(fixture), features };
+        let policy = PolicySettings { network: network(fixture), ..Default::default() };
         let settings = GcbcSettings { policy, ..GcbcSettings::authors_code() };
         let gcbc = Gcbc::new(backend, &settings, &dimensions)?;
         compare(fixture, tolerance, &gcbc, |gcbc| {

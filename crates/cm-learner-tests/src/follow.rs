@@ -1,6 +1,6 @@
 //! The same losses as on the CPU, step by step.
 
-use cm_learner::{Batch, BatchValues, Dimensions};
+use cm_learner::{Batch, BatchValues, Dimensions, GoalKinds};
 use cm_nn::testing::Suite;
 use cm_nn::{Backend, DfdxBackend, Result, Var};
 use cm_random::{Philox, normal_pair};
@@ -36,7 +36,7 @@ pub fn follows_the_cpu<B: Backend>(suite: &Suite<B>) -> Result<()> {
 fn train<B: Backend>(backend: &B, make: &Make<B>) -> Result<Vec<Vec<(&'static str, f32)>>> {
     let dimensions = Dimensions::new(3, 2, 0..2)?;
     let learner = make(backend, &dimensions)?;
-    let batch = Batch::new(backend, ROWS, &dimensions)?;
+    let batch = Batch::with_goals(backend, ROWS, &dimensions, GoalKinds::Hierarchy)?;
     let mut step = backend.capture(|| learner.step(&batch.load()?));
     let steps = (0..STEPS).map(|number| {
         write(&batch, number)?;
@@ -70,6 +70,7 @@ fn write<B: Backend>(batch: &Batch<B>, step: u64) -> Result<()> {
             goal: &ahead(&|row| steps_to_goal[row]),
             goal_action: &action(0x303),
             steps_to_goal: &steps_to_goal,
+            actor_goals: &[&ahead(&|row| (row % 4) as f32), &ahead(&|_| 2.0), &ahead(&|_| 1.5)],
         },
     )
 }

@@ -1,11 +1,14 @@
 //! Every method in every preset, at a small size.
 
-use cm_baselines::{Iql, IqlSettings, QLearning, QLearningSettings, Qrl, QrlSettings};
+use cm_baselines::{
+    Gciql, GciqlSettings, Gcivl, GcivlSettings, Hiql, HiqlSettings, Iql, IqlSettings, QLearning,
+    QLearningSettings, Qrl, QrlSettings, TransitionSettings,
+};
 use cm_contrastive::{Crl, CrlSettings};
-use cm_distill::{Cmd1, Cmd1Settings, Cmd2, Cmd2Settings};
+use cm_distill::{Cmd1, Cmd1Settings, Cmd2, Cmd2Settings, PolicySees, Tmd, TmdSettings};
 use cm_learner::{Dimensions, Learner};
 use cm_nn::{Backend, Head, MlpSettings, QuasimetricSettings, Result};
-use cm_policy::{Gcbc, GcbcSettings};
+use cm_policy::{Extraction, Gcbc, GcbcSettings};
 
 /// Makes a learner.
 pub type Make<B> = Box<dyn Fn(&B, &Dimensions) -> Result<Box<dyn Learner<B>>>>;
@@ -38,27 +41,35 @@ pub fn learners<B: Backend>() -> Vec<(String, Make<B>)> {
         ("paper", CrlSettings::paper_text()),
         ("code", CrlSettings::authors_code()),
         ("plane", CrlSettings::plane()),
+        ("OGBench", CrlSettings::ogbench()),
+        ("OGBench AWR", weighted(CrlSettings::ogbench())),
     ] {
         small(&mut settings.critic.network);
         small(&mut settings.actor.policy.network);
         add(&mut all, format!("CRL {name}"), move |b, d| Crl::new(b, &settings, d));
     }
-    for (name, mut settings) in
-        [("code", GcbcSettings::authors_code()), ("plane", GcbcSettings::plane())]
-    {
+    for (name, mut settings) in [
+        ("code", GcbcSettings::authors_code()),
+        ("plane", GcbcSettings::plane()),
+        ("OGBench", GcbcSettings::ogbench()),
+    ] {
         small(&mut settings.policy.network);
         add(&mut all, format!("GCBC {name}"), move |b, d| Gcbc::new(b, &settings, d));
     }
-    for (name, mut settings) in
-        [("plane", QrlSettings::plane()), ("original", QrlSettings::original())]
-    {
+    for (name, mut settings) in [
+        ("plane", QrlSettings::plane()),
+        ("original", QrlSettings::original()),
+        ("OGBench", QrlSettings::ogbench()),
+    ] {
         small_quasimetric(&mut settings.quasimetric);
-        if let cm_baselines::TransitionSettings::Latent { size, encoder, residual } =
-            &mut settings.transition
-        {
-            *size = 8;
-            small(encoder);
-            small(residual);
+        match &mut settings.transition {
+            TransitionSettings::ActionInput => {}
+            TransitionSettings::Latent { size, encoder, residual } => {
+                *size = 8;
+                small(encoder);
+                small(residual);
+            }
+            TransitionSettings::Features { residual } => small(residual),
         }
         small(&mut settings.actor.policy.network);
         add(&mut all, format!("QRL {name}"), move |b, d| Qrl::new(b, &settings, d));
@@ -79,7 +90,42 @@ pub fn learners<B: Backend>() -> Vec<(String, Make<B>)> {
         small(&mut settings.policy.network);
         add(&mut all, format!("IQL {name}"), move |b, d| Iql::new(b, &settings, d));
     }
+    let moved = PolicySees::MovedFeatures;
+    for (name, mut settings) in [
+        ("released", TmdSettings::released()),
+        ("paper", TmdSettings::paper_text()),
+        ("revised", TmdSettings::revised()),
+        ("features", TmdSettings { policy_sees: moved, ..TmdSettings::released() }),
+    ] {
+        small(&mut settings.network);
+        small(&mut settings.actor.policy.network);
+        settings.features = 32;
+        add(&mut all, format!("TMD {name}"), move |b, d| Tmd::new(b, &settings, &whole(d)?));
+    }
+    let mut gcivl = GcivlSettings::ogbench();
+    small(&mut gcivl.value.network);
+    small(&mut gcivl.actor.policy.network);
+    add(&mut all, "GCIVL".to_owned(), move |b, d| Gcivl::new(b, &gcivl, d));
+    let mut gciql = GciqlSettings::ogbench();
+    small(&mut gciql.value.network);
+    small(&mut gciql.actor.policy.network);
+    add(&mut all, "GCIQL".to_owned(), move |b, d| Gciql::new(b, &gciql, d));
+    let mut hiql = HiqlSettings::ogbench();
+    small(&mut hiql.value.network);
+    small(&mut hiql.policy.network);
+    add(&mut all, "HIQL".to_owned(), move |b, d| Hiql::new(b, &hiql, &whole(d)?));
     all
+}
+
+/// The same sizes with goals that are whole states.
+fn whole(dimensions: &Dimensions) -> Result<Dimensions> {
+    Dimensions::new(dimensions.state(), dimensions.action(), 0..dimensions.state())
+}
+
+/// The policy by values of states.
+fn weighted(mut settings: CrlSettings) -> CrlSettings {
+    settings.actor.extraction = Extraction::ValueAdvantage { sharpness: 1.0 };
+    settings
 }
 
 fn add<B: Backend, L: Learner<B> + 'static>(

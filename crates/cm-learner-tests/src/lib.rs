@@ -5,12 +5,14 @@ mod exact;
 mod fixture;
 mod follow;
 mod learners;
+mod ogbench;
 pub mod study;
 
 pub use authors_code::authors_code;
 pub use exact::exact_distances;
 pub use follow::follows_the_cpu;
 pub use learners::{Make, learners};
+pub use ogbench::ogbench_code;
 
 /// One `#[test]` for each property of this crate, on the backends that `$make` (seed to backend)
 /// makes, with a [`Tolerance`](cm_nn::testing::Tolerance) if it is not that of single precision, and
@@ -29,6 +31,9 @@ macro_rules! learner_tests {
         });
         $crate::learner_tests!(@if $runs; authors_code, {
             $crate::authors_code(&cm_nn::testing::Suite::new($make, $tolerance))
+        });
+        $crate::learner_tests!(@if $runs; ogbench_code, {
+            $crate::ogbench_code(&cm_nn::testing::Suite::new($make, $tolerance))
         });
         $crate::learner_tests!(@if $runs; exact_distances_of_a_stochastic_chain, {
             $crate::exact_distances(&cm_nn::testing::Suite::new($make, $tolerance), 0);

@@ -279,6 +279,7 @@ impl Data {
                 goal: &goal,
                 goal_action: &action,
                 steps_to_goal: &ahead,
+                actor_goals: &[],
             },
         )?)
     }

@@ -25,6 +25,8 @@ pub enum Optimiser<B: Backend> {
     Sgd(Sgd<B>),
     /// A moving average of other parameters: a target network.
     Average(Ema<B>),
+    /// The same of where those parameters were when the step began.
+    AverageBefore(Ema<B>),
 }
 
 impl<B: Backend> Group<B> {
@@ -53,6 +55,18 @@ impl<B: Backend> Group<B> {
         decay: f32,
     ) -> Result<Self> {
         let optimiser = Optimiser::Average(Ema::new(&parameters, sources, decay)?);
+        Ok(Self { name, parameters, optimiser })
+    }
+
+    /// As [`average`](Self::average), but of the sources as the step found them, before it moved
+    /// them: OGBench's target networks are one step behind.
+    pub fn average_before(
+        name: &'static str,
+        parameters: Parameters<B>,
+        sources: &Parameters<B>,
+        decay: f32,
+    ) -> Result<Self> {
+        let optimiser = Optimiser::AverageBefore(Ema::new(&parameters, sources, decay)?);
         Ok(Self { name, parameters, optimiser })
     }
 
@@ -87,11 +101,19 @@ impl<B: Backend> Group<B> {
         match &self.optimiser {
             Optimiser::Adam(adam) => adam.step(gradients),
             Optimiser::Sgd(sgd) => sgd.step(gradients),
-            Optimiser::Average(_) => Ok(()),
+            Optimiser::Average(_) | Optimiser::AverageBefore(_) => Ok(()),
         }
     }
 
-    /// Moves the parameters towards their sources, if they have any.
+    /// Moves the parameters towards their sources, if those are to be the step's first ones.
+    pub(crate) fn follow_before(&self) -> Result<()> {
+        match &self.optimiser {
+            Optimiser::AverageBefore(ema) => ema.step(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Moves the parameters towards their sources, if those are to be the step's last ones.
     pub(crate) fn follow(&self) -> Result<()> {
         match &self.optimiser {
             Optimiser::Average(ema) => ema.step(),

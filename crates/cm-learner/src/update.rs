@@ -1,6 +1,6 @@
 //! One training step: named losses, then every optimiser.
 
-use cm_nn::{Backend, Gradients, Var, gradients};
+use cm_nn::{Backend, Gradients, Parameter, Var, gradients};
 
 use crate::{Group, Result};
 
@@ -53,20 +53,53 @@ impl<B: Backend> Update<B> {
         groups: &[&Group<B>],
         loss: impl FnOnce(&mut Metrics<B>) -> Result<Var<B>>,
     ) -> Result<()> {
-        let wanted = groups.iter().map(|group| group.parameters()).collect::<Vec<_>>();
-        let (value, found) = gradients(&self.backend, &wanted, || loss(&mut self.metrics))?;
-        self.gradients.extend(found)?;
-        self.losses.push((name, value));
-        Ok(())
+        let found = self.differentiate(name, groups, loss)?;
+        self.gradients.extend(found)
     }
 
-    /// Moves every group, averages last, and advances the backend's step. Returns what the losses
-    /// recorded, then the losses.
+    /// A further loss of groups that may have one already: their gradients add up. Everything else
+    /// as in [`minimise`](Self::minimise).
+    pub fn minimise_also(
+        &mut self,
+        name: &'static str,
+        groups: &[&Group<B>],
+        loss: impl FnOnce(&mut Metrics<B>) -> Result<Var<B>>,
+    ) -> Result<()> {
+        let found = self.differentiate(name, groups, loss)?;
+        self.gradients.add(found)
+    }
+
+    /// The gradient with respect to `parameter` so far; none if no loss was about it.
+    pub fn gradient(&self, parameter: &Parameter<B>) -> Option<Var<B>> {
+        self.gradients.get(parameter)
+    }
+
+    /// The losses so far, by their names.
+    pub fn losses(&self) -> &[(&'static str, Var<B>)] {
+        &self.losses
+    }
+
+    /// Moves every group and advances the backend's step. Averages of where parameters were come
+    /// first, averages of where they are now last. Returns what the losses recorded, then the
+    /// losses.
     pub fn finish(mut self, groups: &[&Group<B>]) -> Result<Metrics<B>> {
+        groups.iter().try_for_each(|group| group.follow_before())?;
         groups.iter().try_for_each(|group| group.descend(&mut self.gradients))?;
         groups.iter().try_for_each(|group| group.follow())?;
         self.backend.advance()?;
         self.metrics.extend(self.losses);
         Ok(self.metrics)
+    }
+
+    fn differentiate(
+        &mut self,
+        name: &'static str,
+        groups: &[&Group<B>],
+        loss: impl FnOnce(&mut Metrics<B>) -> Result<Var<B>>,
+    ) -> Result<Gradients<B>> {
+        let wanted = groups.iter().map(|group| group.parameters()).collect::<Vec<_>>();
+        let (value, found) = gradients(&self.backend, &wanted, || loss(&mut self.metrics))?;
+        self.losses.push((name, value));
+        Ok(found)
     }
 }

@@ -1,6 +1,6 @@
 //! Gradients of a loss with respect to chosen parameters.
 
-use crate::{Backend, Error, Parameter, Parameters, Result, Shape, Var};
+use crate::{Backend, Error, Parameter, Parameters, Result, Shape, Var, Zip};
 
 /// Runs `loss` and differentiates its `[1, 1]` result by every parameter of `wanted`; returns the
 /// loss (as a constant) and the gradients.
@@ -64,6 +64,30 @@ impl<B: Backend> Gradients<B> {
             return Err(Error::Shape { operation: "gradients", expected, found });
         }
         self.by_parameter.extend(other.by_parameter);
+        Ok(())
+    }
+
+    /// And those of another loss; where a parameter has one already, the two add up.
+    ///
+    /// ```
+    /// use cm_nn::{DfdxBackend, Initialiser, Parameters, gradients};
+    ///
+    /// let backend = DfdxBackend::new(0);
+    /// let mut parameters = Parameters::new(&backend);
+    /// let x = parameters.create("x", [1, 1], Initialiser::Constant(3.0))?;
+    /// let (_, mut both) = gradients(&backend, &[&parameters], || x.value()?.square())?;
+    /// let (_, second) = gradients(&backend, &[&parameters], || x.value()?.scale(4.0))?;
+    /// both.add(second)?;
+    /// assert_eq!(both.get(&x).unwrap().item()?, 10.0);
+    /// # Ok::<(), cm_nn::Error>(())
+    /// ```
+    pub fn add(&mut self, other: Self) -> Result<()> {
+        for (id, tensor) in other.by_parameter {
+            match self.by_parameter.iter_mut().find(|(known, _)| *known == id) {
+                Some((_, sum)) => *sum = self.backend.zip(sum, &tensor, Zip::Add)?,
+                None => self.by_parameter.push((id, tensor)),
+            }
+        }
         Ok(())
     }
 

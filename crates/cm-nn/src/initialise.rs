@@ -61,6 +61,17 @@ impl Initialiser {
     /// Uniform with variance `1 / fan_in`, what the authors' code uses for every network.
     pub const LECUN_UNIFORM: Self =
         Self::VarianceScaling { scale: 1.0, fan: Fan::In, shape: Spread::Uniform };
+    /// Uniform with variance one over the mean of inputs and outputs, what OGBench uses for every
+    /// network.
+    ///
+    /// ```
+    /// use cm_nn::Initialiser;
+    ///
+    /// let weights = Initialiser::GLOROT_UNIFORM.values(0, "w", [32, 64])?;
+    /// assert!(weights.iter().all(|weight| weight.abs() <= (3.0_f32 / 48.0).sqrt()));
+    /// # Ok::<(), cm_nn::Error>(())
+    /// ```
+    pub const GLOROT_UNIFORM: Self = Self::glorot_uniform(1.0);
     /// Truncated normal with variance `1 / fan_in`.
     pub const LECUN_NORMAL: Self =
         Self::VarianceScaling { scale: 1.0, fan: Fan::In, shape: Spread::TruncatedNormal };
@@ -76,6 +87,11 @@ impl Initialiser {
     /// ```
     pub const CUT_NORMAL: Self =
         Self::VarianceScaling { scale: 0.774, fan: Fan::In, shape: Spread::TruncatedNormal };
+
+    /// Uniform with variance `scale` over the mean of inputs and outputs.
+    pub const fn glorot_uniform(scale: f32) -> Self {
+        Self::VarianceScaling { scale, fan: Fan::Average, shape: Spread::Uniform }
+    }
 
     /// Refuses a variance that is not positive and finite.
     pub fn check(&self) -> Result<()> {

@@ -46,6 +46,12 @@ impl GcbcSettings {
         Self { policy, adam, behaviour_cloning }
     }
 
+    /// OGBench's policy and rate.
+    pub fn ogbench() -> Self {
+        let ActorSettings { policy, adam, behaviour_cloning, .. } = ActorSettings::ogbench();
+        Self { policy, adam, behaviour_cloning }
+    }
+
     /// Refuses settings outside their ranges.
     pub fn check(&self) -> Result<()> {
         self.actor().check()

@@ -1,8 +1,10 @@
 //! Goal-conditioned policies.
 
+use std::ops::Range;
+
 use cm_learner::{Dimensions, FeatureSettings, Features};
 use cm_nn::check::{Within, require};
-use cm_nn::{Activation, Backend, Linear, Mlp, MlpSettings, Over, Parameters, Var};
+use cm_nn::{Activation, Backend, Initialiser, Linear, Mlp, MlpSettings, Over, Parameters, Var};
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result};
@@ -18,14 +20,29 @@ pub struct PolicySettings {
     pub network: MlpSettings,
     /// What it sees of states and goals.
     pub features: FeatureSettings,
+    /// Initial weights of the layer that makes the action; as the hidden layers' if none.
+    #[serde(with = "cm_nn::or_none")]
+    pub output: Option<Initialiser>,
 }
 
 impl PolicySettings {
+    /// OGBench's: a normal with constant deviation, 3 x 512 GELU without layer norm, first actions
+    /// close to 0.
+    pub fn ogbench() -> Self {
+        Self {
+            kind: PolicyKind::UnitGaussian,
+            network: MlpSettings { layer_norm: false, ..MlpSettings::ogbench() },
+            features: FeatureSettings::Raw,
+            output: Some(Initialiser::glorot_uniform(0.01)),
+        }
+    }
+
     /// Refuses settings outside their ranges.
     pub fn check(&self) -> Result<()> {
         let some = !self.network.hidden.is_empty();
         require(some, "network.hidden", "at least one layer", "none")?;
         self.network.check().within("network")?;
+        self.output.iter().try_for_each(|output| output.check().within("output"))?;
         self.features.check().within("features")
     }
 }
@@ -42,6 +59,17 @@ pub enum PolicyKind {
     /// A normal distribution with standard deviation 1, cut to `[-1, 1]` where it acts; its density
     /// is that of the uncut normal.
     UnitGaussian,
+}
+
+/// What [`Policy::sized`] sees and gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PolicySizes {
+    /// Coordinates of a state.
+    pub state: usize,
+    /// Numbers that a goal is.
+    pub goal: usize,
+    /// Coordinates of an action.
+    pub action: usize,
 }
 
 /// `pi(a | s, g)`, from the state and the goal's coordinates.
@@ -71,7 +99,7 @@ pub enum PolicyKind {
 /// ```
 pub struct Policy<B: Backend> {
     features: Features<B>,
-    dimensions: Dimensions,
+    goal: Range<usize>,
     trunk: Mlp<B>,
     kind: PolicyKind,
     mean: Linear<B>,
@@ -92,27 +120,69 @@ impl<B: Backend> Policy<B> {
     ) -> Result<Self> {
         let features = Features::new(parameters.backend(), settings.features, dimensions)?;
         let goal = features.columns_of(dimensions.goal_columns().len());
-        let inputs = features.state_columns() + goal;
-        let trunk = Mlp::trunk(parameters, "policy/mlp", inputs, &settings.network)?;
+        let sizes = [features.state_columns() + goal, dimensions.action()];
+        Self::build(parameters, "policy", settings, features, dimensions.goal_columns(), sizes)
+    }
+
+    /// A policy called `name` in place of `policy`, whose goals are `sizes.goal` numbers of any
+    /// kind and whose actions may be anything, such as subgoals. What it sees is as it is.
+    ///
+    /// ```
+    /// use cm_nn::{DfdxBackend, MlpSettings, Parameters, Var};
+    /// use cm_policy::{Policy, PolicySettings, PolicySizes};
+    ///
+    /// let backend = DfdxBackend::new(0);
+    /// let mut parameters = Parameters::new(&backend);
+    /// let sizes = PolicySizes { state: 3, goal: 10, action: 2 };
+    /// let policy = Policy::sized(&mut parameters, "low", &PolicySettings::ogbench(), sizes)?;
+    /// let [state, goal] = [3, 10].map(|columns| Var::full(&backend, [1, columns], 0.5));
+    /// assert_eq!(policy.forward(&state?, &goal?)?.mode()?.shape(), [1, 2]);
+    /// assert!(parameters.get("low/mean/w").is_some());
+    /// # Ok::<(), cm_policy::Error>(())
+    /// ```
+    pub fn sized(
+        parameters: &mut Parameters<B>,
+        name: &str,
+        settings: &PolicySettings,
+        sizes: PolicySizes,
+    ) -> Result<Self> {
+        let raw = settings.features == FeatureSettings::Raw;
+        let expected = "`raw` where goals are not states";
+        require(raw, "features", expected, "soft features")?;
+        let PolicySizes { state, goal, action } = sizes;
+        let dimensions = Dimensions::new(state, action, 0..state)?;
+        let features = Features::new(parameters.backend(), settings.features, &dimensions)?;
+        Self::build(parameters, name, settings, features, 0..goal, [state + goal, action])
+    }
+
+    fn build(
+        parameters: &mut Parameters<B>,
+        name: &str,
+        settings: &PolicySettings,
+        features: Features<B>,
+        goal: Range<usize>,
+        [inputs, outputs]: [usize; 2],
+    ) -> Result<Self> {
+        settings.check()?;
+        let trunk = Mlp::trunk(parameters, &format!("{name}/mlp"), inputs, &settings.network)?;
         // A trunk has at least one layer.
         let width = settings.network.hidden.last().copied().unwrap_or(inputs);
-        let mut head = |name| {
-            let shape = [width, dimensions.action()];
-            let init = settings.network.initialiser;
-            Linear::new(parameters, name, shape, init, Activation::Identity)
+        let mut head = |part| {
+            let init = settings.output.unwrap_or(settings.network.initialiser);
+            let (name, shape) = (format!("{name}/{part}"), [width, outputs]);
+            Linear::new(parameters, &name, shape, init, Activation::Identity)
         };
-        let mean = head("policy/mean")?;
+        let mean = head("mean")?;
         let scale = match settings.kind {
-            PolicyKind::TanhGaussian => Some(head("policy/scale")?),
+            PolicyKind::TanhGaussian => Some(head("scale")?),
             PolicyKind::UnitVector | PolicyKind::UnitGaussian => None,
         };
-        let (kind, dimensions) = (settings.kind, dimensions.clone());
-        Ok(Self { features, dimensions, trunk, kind, mean, scale })
+        Ok(Self { features, goal, trunk, kind: settings.kind, mean, scale })
     }
 
     /// The coordinates of a whole goal state that the policy sees.
     pub fn goal(&self, goal: &Var<B>) -> Result<Var<B>> {
-        goal.slice_columns(self.dimensions.goal_columns())
+        goal.slice_columns(self.goal.clone())
     }
 
     /// The distribution of actions at `state [n, state]` for the goal coordinates `goal [n, goal]`.
@@ -146,6 +216,11 @@ enum Shape<B: Backend> {
 }
 
 impl<B: Backend> ActionDistribution<B> {
+    /// The mean, which is the mode before it is squashed, cut or given its length.
+    pub fn mean(&self) -> &Var<B> {
+        &self.mean
+    }
+
     /// The action used in evaluation: `tanh(mean)`, the direction, or the mean cut to `[-1, 1]`.
     pub fn mode(&self) -> Result<Var<B>> {
         match self.shape {

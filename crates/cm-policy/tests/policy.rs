@@ -1,6 +1,6 @@
 //! Densities, extraction losses and goals against closed forms.
 
-use cm_learner::{Dimensions, Metrics, Transitions};
+use cm_learner::{ActorGoals, Dimensions, Metrics, Transitions};
 use cm_nn::testing::Exact;
 use cm_nn::{DfdxBackend, MlpSettings, Over, Parameters, Var, gradients};
 use cm_policy::{
@@ -31,6 +31,7 @@ fn batch(backend: &B) -> Transitions<B> {
         goal: state(4),
         goal_action: action(5),
         steps_to_goal: Var::full(backend, [ROWS, 1], 1.0).unwrap(),
+        actor_goals: None,
     }
 }
 
@@ -143,6 +144,7 @@ fn extraction_losses_are_what_they_say() -> cm_nn::Result<()> {
             Extraction::DistanceMinimisation { bc_coef: 0.2 },
             Extraction::ScaledDistance { alpha: 0.7 },
             Extraction::AdvantageWeighted { temperature: 0.15 },
+            Extraction::ValueAdvantage { sharpness: 3.0 },
         ] {
             let settings = ActorSettings {
                 policy: small(PolicyKind::TanhGaussian),
@@ -153,7 +155,17 @@ fn extraction_losses_are_what_they_say() -> cm_nn::Result<()> {
                 ..Default::default()
             };
             let actor = Actor::new(&backend, &settings, &dimensions())?;
-            let loss = actor.loss(&batch, &batch.goal, distance, &mut Metrics::new())?.item()?;
+            let advantage = Exact::normal([ROWS, 1], 9);
+            let mut metrics = Metrics::new();
+            let loss = match extraction {
+                Extraction::ValueAdvantage { sharpness } => {
+                    assert!(settings.check().is_err(), "most methods have no such advantage");
+                    assert!(actor.loss(&batch, &batch.goal, distance, &mut metrics).is_err());
+                    let advantage = advantage.var(&backend)?;
+                    actor.weighted_cloning(&batch, &advantage, sharpness, &mut metrics)?.item()?
+                }
+                _ => actor.loss(&batch, &batch.goal, distance, &mut metrics)?.item()?,
+            };
 
             let own = actor.act(&batch.state, &actor.policy().goal(&batch.goal)?)?;
             let own = Exact::read(&own)?;
@@ -188,11 +200,41 @@ fn extraction_losses_are_what_they_say() -> cm_nn::Result<()> {
                     assert!(weights.contains(&100.0) && weights.iter().any(|&w| w < 100.0));
                     rows().map(|i| weights[i] * cloned(i)).sum::<f64>() / n
                 }
+                Extraction::ValueAdvantage { sharpness } => {
+                    let weight = |i| (f64::from(sharpness) * advantage.at(i, 0)).exp().min(100.0);
+                    assert!(rows().any(|i| weight(i) == 100.0), "the bound must matter");
+                    rows().map(|i| weight(i) * cloned(i)).sum::<f64>() / n
+                }
             };
             let error = (f64::from(loss) - wanted).abs();
             assert!(error < 1e-4 * wanted.abs(), "{cloning:?} {extraction:?}: {loss} {wanted}");
         }
     }
+    Ok(())
+}
+
+/// Where the policy's goals are drawn apart, it learns from those alone.
+#[test]
+fn goals_of_its_own_take_the_place_of_the_others() -> cm_nn::Result<()> {
+    let backend = DfdxBackend::new(0);
+    let shared = batch(&backend);
+    let settings = ActorSettings {
+        policy: small(PolicyKind::UnitGaussian),
+        extraction: Extraction::ScaledDistance { alpha: 0.7 },
+        ..ActorSettings::ogbench()
+    };
+    let actor = Actor::new(&backend, &settings, &dimensions())?;
+    let loss = |batch: &Transitions<B>| {
+        let [goal, _] = actor.goals(batch)?;
+        actor.loss(batch, &goal, distance, &mut Metrics::new())?.item()
+    };
+    let apart = |goal: &Var<B>| Transitions {
+        goal: shared.state.clone(),
+        actor_goals: Some(ActorGoals { goal: goal.clone(), subgoals: None }),
+        ..batch(&backend)
+    };
+    assert_eq!(loss(&apart(&shared.goal))?, loss(&shared)?);
+    assert_ne!(loss(&apart(&shared.next_state))?, loss(&shared)?);
     Ok(())
 }
 

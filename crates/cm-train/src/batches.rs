@@ -93,6 +93,7 @@ impl Rows {
             goal: &buffers.goals,
             goal_action: &buffers.goal_actions,
             steps_to_goal,
+            actor_goals: &[],
         }
     }
 }
@@ -190,7 +191,7 @@ pub(crate) mod tests {
     pub(crate) fn fields<B: Backend>(source: &dyn BatchSource<B>) -> [Vec<f32>; 6] {
         source.prepare().unwrap();
         let rows = source.batch().unwrap();
-        let Transitions { state, action, next_state, goal, goal_action, steps_to_goal } = rows;
+        let Transitions { state, action, next_state, goal, goal_action, steps_to_goal, .. } = rows;
         [state, action, next_state, goal, goal_action, steps_to_goal]
             .map(|field| field.to_vec().unwrap())
     }

@@ -148,6 +148,7 @@ impl BatchSource<CudaBackend> for DeviceBatches {
             goal: var(goal),
             goal_action: var(goal_action),
             steps_to_goal: var(steps_to_goal),
+            actor_goals: None,
         })
     }
 }

@@ -95,6 +95,7 @@ impl World {
             goal: self.one_hot(backend, &goals),
             goal_action: action,
             steps_to_goal: Var::new(backend, [rows, 1], steps_to_goal.collect()).unwrap(),
+            actor_goals: None,
         }
     }
 

@@ -35,6 +35,17 @@ impl Default for MlpSettings {
 }
 
 impl MlpSettings {
+    /// OGBench's networks of values: 3 x 512, GELU, a layer norm after each, weights uniform with
+    /// variance one over the mean of inputs and outputs.
+    pub fn ogbench() -> Self {
+        Self {
+            hidden: vec![512; 3],
+            activation: Activation::Gelu,
+            layer_norm: true,
+            initialiser: Initialiser::GLOROT_UNIFORM,
+        }
+    }
+
     /// Refuses a layer without units and initial weights outside their range.
     pub fn check(&self) -> Result<()> {
         require(!self.hidden.contains(&0), "hidden", "widths of at least 1", "0")?;

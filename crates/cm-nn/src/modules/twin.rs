@@ -37,6 +37,11 @@ impl<M> Twin<M> {
         Ok(Self { modules: names.iter().copied().map(module).collect::<Result<_>>()? })
     }
 
+    /// The two, or the one.
+    pub fn members(&self) -> &[M] {
+        &self.modules
+    }
+
     /// A function of each, and `both` of the two results; the result itself if there is only one.
     pub fn join<B: Backend>(
         &self,

@@ -8,7 +8,7 @@ use cm_nn::{Backend, Over, Parameters, Var};
 
 pub use settings::{ActorSettings, BehaviourCloning, Extraction, Mixup, PolicyGoals};
 
-use crate::{ActionDistribution, Policy, Result};
+use crate::{ActionDistribution, Error, Policy, Result};
 
 /// Weights of advantage-weighted regression stop growing here.
 const LARGEST_WEIGHT: f32 = 100.0;
@@ -39,6 +39,7 @@ const SIZE_EPSILON: f32 = 1e-6;
 ///     goal: matrix(2)?,
 ///     goal_action: matrix(2)?.tanh()?,
 ///     steps_to_goal: matrix(1)?,
+///     actor_goals: None,
 /// };
 /// // A made-up distance: how far the action is from zero.
 /// let distance = |action: &Var<_>| action.square()?.sum(Over::Columns);
@@ -59,7 +60,7 @@ pub struct Actor<B: Backend> {
 impl<B: Backend> Actor<B> {
     /// Refuses settings outside their ranges.
     pub fn new(backend: &B, settings: &ActorSettings, dimensions: &Dimensions) -> Result<Self> {
-        settings.check()?;
+        settings.check_with_values()?;
         let mut parameters = Parameters::new(backend);
         let policy = Policy::new(&mut parameters, &settings.policy, dimensions)?;
         let group = Group::adam("policy", parameters, settings.adam)?;
@@ -84,7 +85,7 @@ impl<B: Backend> Actor<B> {
     /// The goals `(g_j, a'_j)` that the distance term of [`loss`](Self::loss) is about, as
     /// [`PolicyGoals`] says.
     pub fn goals(&self, batch: &Transitions<B>) -> Result<[Var<B>; 2]> {
-        let pair = [&batch.goal, &batch.goal_action];
+        let pair = [batch.actor_goal(), &batch.goal_action];
         let backend = batch.goal.backend();
         let rows = batch.goal.rows();
         let [goal, goal_action] = match self.settings.goals {
@@ -138,13 +139,35 @@ impl<B: Backend> Actor<B> {
                 metrics.push(("weight", weight.mean(Over::All)?));
                 weight.mul(&cloning)?.mean(Over::All)
             }
+            // Refused by `check`, which every method without such values calls.
+            Extraction::ValueAdvantage { .. } => Err(Error::Setting {
+                setting: "extraction".to_owned(),
+                expected: "one that does not need values of states",
+                found: "value-advantage".to_owned(),
+            }),
         }
+    }
+
+    /// The loss of [`Extraction::ValueAdvantage`], `[1, 1]`: behaviour cloning weighted by
+    /// `min(100, exp(sharpness advantage))` with an advantage `[n, 1]` of each row's action. Adds
+    /// the mean weight to the metrics.
+    pub fn weighted_cloning(
+        &self,
+        batch: &Transitions<B>,
+        advantage: &Var<B>,
+        sharpness: f32,
+        metrics: &mut Metrics<B>,
+    ) -> Result<Var<B>> {
+        let weight = advantage_weight(advantage, sharpness, LARGEST_WEIGHT)?;
+        metrics.push(("weight", weight.mean(Over::All)?));
+        weight.mul(&self.behaviour_cloning(batch)?)?.mean(Over::All)
     }
 
     /// How far the policy is from the data's action at each row and its own goal, `[n, 1]`, on
     /// mixed rows if so set.
     pub fn behaviour_cloning(&self, batch: &Transitions<B>) -> Result<Var<B>> {
-        let rows = [batch.state.clone(), self.policy.goal(&batch.goal)?, batch.action.clone()];
+        let goal = self.policy.goal(batch.actor_goal())?;
+        let rows = [batch.state.clone(), goal, batch.action.clone()];
         let [state, goal, action] = match self.settings.mixup {
             Some(mixup) => mixup.mix(rows)?,
             None => rows,
@@ -161,6 +184,27 @@ impl<B: Backend> Actor<B> {
     fn choose(&self, actions: &ActionDistribution<B>, stream: u32) -> Result<Var<B>> {
         if self.settings.sampled { actions.sample(stream) } else { actions.mode() }
     }
+}
+
+/// Weights of advantage-weighted regression, `min(largest, exp(sharpness * advantage))`, a constant.
+///
+/// ```
+/// use cm_nn::{DfdxBackend, Var};
+/// use cm_policy::advantage_weight;
+///
+/// let advantage = Var::new(&DfdxBackend::new(0), [2, 1], vec![0.0, 1e9])?;
+/// let weights = advantage_weight(&advantage, 3.0, 100.0)?.to_vec()?;
+/// assert!(weights[0] == 1.0 && (weights[1] - 100.0).abs() < 1e-3);
+/// # Ok::<(), cm_policy::Error>(())
+/// ```
+pub fn advantage_weight<B: Backend>(
+    advantage: &Var<B>,
+    sharpness: f32,
+    largest: f32,
+) -> Result<Var<B>> {
+    // The logarithm is cut, so that no weight overflows.
+    let logarithm = advantage.stop_gradient().scale(sharpness)?;
+    logarithm.clamp(f32::NEG_INFINITY, largest.ln())?.exp()
 }
 
 /// A column moved and scaled to mean 0 and standard deviation 1.

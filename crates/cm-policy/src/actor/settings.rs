@@ -50,6 +50,35 @@ pub enum Extraction {
         /// Positive; how little the advantage matters.
         temperature: f32,
     },
+    /// Advantage-weighted regression by a method that learns the value of a state beside that of
+    /// an action: behaviour cloning weighted by `min(100, exp(sharpness advantage))`.
+    ValueAdvantage {
+        /// How much the advantage matters; not negative.
+        sharpness: f32,
+    },
+}
+
+impl Extraction {
+    /// The same with another weight of the data's actions against the distance or value, which
+    /// itself has weight 1; in a weighted regression, with another sharpness.
+    ///
+    /// ```
+    /// use cm_policy::Extraction;
+    ///
+    /// let half = Extraction::DistanceMinimisation { bc_coef: 0.2 }.with_weight(1.0);
+    /// assert_eq!(half, Extraction::DistanceMinimisation { bc_coef: 0.5 });
+    /// ```
+    pub fn with_weight(self, alpha: f32) -> Self {
+        match self {
+            // A constant factor of the whole loss is nothing to Adam.
+            Self::DistanceMinimisation { .. } => {
+                Self::DistanceMinimisation { bc_coef: alpha / (1.0 + alpha) }
+            }
+            Self::ScaledDistance { .. } => Self::ScaledDistance { alpha },
+            Self::AdvantageWeighted { .. } => Self::AdvantageWeighted { temperature: 1.0 / alpha },
+            Self::ValueAdvantage { .. } => Self::ValueAdvantage { sharpness: alpha },
+        }
+    }
 }
 
 /// How far the policy is from an action in the data.
@@ -84,7 +113,7 @@ impl Default for Mixup {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum PolicyGoals {
-    /// The row's own future goal.
+    /// The row's own: the policy's where those are drawn apart, else the future goal.
     Own,
     /// With this probability the goal of the row above, else its own.
     Rolled {
@@ -146,7 +175,7 @@ impl ActorSettings {
         };
         let (kind, features) = (PolicyKind::UnitVector, FeatureSettings::PLANE);
         Self {
-            policy: PolicySettings { kind, network, features },
+            policy: PolicySettings { kind, network, features, output: None },
             adam: AdamSettings { learning_rate: 1e-3, epsilon: 1e-6, ..Default::default() },
             extraction: Extraction::DistanceMinimisation { bc_coef: 0.01 },
             behaviour_cloning: BehaviourCloning::SquaredLength,
@@ -156,20 +185,12 @@ impl ActorSettings {
         }
     }
 
-    /// The authors' later OGBench version: a normal with constant deviation, 3 x 512 GELU with
-    /// layer norm, scaled distance, Adam 3e-4.
+    /// OGBench's DDPG with behaviour cloning: [`PolicySettings::ogbench`], scaled distance, Adam
+    /// 3e-4.
     pub fn ogbench() -> Self {
-        let adam = AdamSettings { learning_rate: 3e-4, ..Default::default() };
-        let network = MlpSettings {
-            hidden: vec![512; 3],
-            activation: Activation::Gelu,
-            layer_norm: true,
-            ..Default::default()
-        };
-        let kind = PolicyKind::UnitGaussian;
         Self {
-            policy: PolicySettings { kind, network, ..Default::default() },
-            adam,
+            policy: PolicySettings::ogbench(),
+            adam: AdamSettings { learning_rate: 3e-4, ..Default::default() },
             extraction: Extraction::ScaledDistance { alpha: 0.1 },
             goals: PolicyGoals::Own,
             sampled: false,
@@ -177,8 +198,17 @@ impl ActorSettings {
         }
     }
 
-    /// Refuses settings outside their ranges.
+    /// Refuses settings outside their ranges, and an extraction that needs values of states, which
+    /// most methods do not have.
     pub fn check(&self) -> Result<()> {
+        let without = !matches!(self.extraction, Extraction::ValueAdvantage { .. });
+        let expected = "one that does not need values of states, which this method has not";
+        require(without, "extraction", expected, "value-advantage")?;
+        self.check_with_values()
+    }
+
+    /// Refuses settings outside their ranges, for a method that has values of states.
+    pub fn check_with_values(&self) -> Result<()> {
         self.policy.check().within("policy")?;
         self.adam.check().within("adam")?;
         match self.extraction {
@@ -190,6 +220,9 @@ impl ActorSettings {
             }
             Extraction::AdvantageWeighted { temperature } => {
                 positive("temperature", temperature).within("advantage-weighted")
+            }
+            Extraction::ValueAdvantage { sharpness } => {
+                not_negative("sharpness", sharpness).within("value-advantage")
             }
         }
         .within("extraction")?;

@@ -11,17 +11,15 @@
 //! the metric's space*, held to `T(s, a) ~ s'` by the squared distances between them both ways; a
 //! policy is then moved to actions whose outcome is near the goal.
 
+mod settings;
+
 use cm_learner::{
-    Dimensions, Dual, DualOptimiser, FeatureSettings, Features, Group, Learner, Metrics,
-    StateDistance, Transitions, Update,
+    Dimensions, Dual, Features, Group, Learner, Metrics, StateDistance, Transitions, Update,
 };
-use cm_nn::check::{Within, finite, not_negative, positive, require};
-use cm_nn::{
-    AdamSettings, Backend, Head, Mlp, MlpSettings, Over, Parameters, Quasimetric,
-    QuasimetricSettings, Reduction, Result, Var,
-};
-use cm_policy::{Actor, ActorSettings, BehaviourCloning, Extraction, PolicyGoals, PolicySettings};
-use serde::{Deserialize, Serialize};
+use cm_nn::{Backend, Mlp, Over, Parameters, Quasimetric, Result, Var};
+use cm_policy::Actor;
+
+pub use settings::{Multiplier, PushGoals, QrlSettings, TransitionError, TransitionSettings};
 
 use crate::streams;
 
@@ -72,150 +70,10 @@ pub fn lagrangian<B: Backend>(
     primal.add(&multiplier.mul(&slack)?)
 }
 
-/// Settings of [`Qrl`]. The defaults are [`QrlSettings::plane`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct QrlSettings {
-    /// What the metric sees of states and actions.
-    pub features: FeatureSettings,
-    /// The quasimetric and its networks.
-    pub quasimetric: QuasimetricSettings,
-    /// How the outcome of an action is predicted; default by the metric's own network.
-    pub transition: TransitionSettings,
-    /// Distances beyond this are hardly pushed any further; default 500.
-    pub push_offset: f32,
-    /// How suddenly the push stops there: `phi(d) = -softplus(sharpness (offset - d)) / sharpness`;
-    /// default 0.01.
-    pub push_sharpness: f32,
-    /// Cost of a transition; default 1.
-    pub step_cost: f32,
-    /// Mean squared excess of transitions over their cost that is allowed; default 0.05.
-    pub margin: f32,
-    /// Weight of the latent transition loss; default 1.
-    pub transition_weight: f32,
-    /// The multiplier is the softplus of a parameter that starts here; default 1.
-    pub dual_start: f32,
-    /// What moves that parameter; default SGD with learning rate 0.01.
-    pub dual_optimiser: DualOptimiser,
-    /// What moves the metric and the transition model; default learning rate 1e-3, gradients cut to
-    /// length 1.
-    pub adam: AdamSettings,
-    /// The policy.
-    pub actor: ActorSettings,
-}
-
-/// How QRL predicts the outcome of an action.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum TransitionSettings {
-    /// As in the authors' script: the metric's network takes a state and an action, the action
-    /// being zero for "just this state", and what it makes of `(s, a)` is the prediction.
-    ActionInput,
-    /// As in Sec. 3.4 of the QRL paper: a state encoder `f` before the metric, and
-    /// `T(s, a) = f(s) + residual(f(s), a)`.
-    Latent {
-        /// Columns of `f`.
-        size: usize,
-        /// The encoder's hidden layers.
-        encoder: MlpSettings,
-        /// The residual's hidden layers.
-        residual: MlpSettings,
-    },
-}
-
-impl Default for QrlSettings {
-    fn default() -> Self {
-        Self::plane()
-    }
-}
-
-impl QrlSettings {
-    /// The 2-D experiment as the authors' script runs it.
-    pub fn plane() -> Self {
-        let actor = ActorSettings::plane();
-        let network = actor.policy.network.clone();
-        Self {
-            features: FeatureSettings::PLANE,
-            quasimetric: QuasimetricSettings { separate: true, network, ..Default::default() },
-            transition: TransitionSettings::ActionInput,
-            push_offset: 500.0,
-            push_sharpness: 0.01,
-            step_cost: 1.0,
-            margin: 0.05,
-            transition_weight: 1.0,
-            dual_start: 1.0,
-            dual_optimiser: DualOptimiser::Sgd { learning_rate: 0.01 },
-            // The gradient that decides how much all are clipped, see `ActorSettings::plane`.
-            adam: AdamSettings { learning_rate: 1e-3, clip: Some(1.0), ..Default::default() },
-            actor,
-        }
-    }
-
-    /// The offline maze runs of the QRL paper's own code: IQE over 2048 features in 64 groups,
-    /// 1024-wide networks, margin 0.25 squared, a multiplier that starts at 0.01, behaviour cloning
-    /// by log-density with weight 0.05 to 1.
-    pub fn original() -> Self {
-        let network = |layers| MlpSettings { hidden: vec![1024; layers], ..Default::default() };
-        let adam = |learning_rate| AdamSettings { learning_rate, ..Default::default() };
-        let head = Head::Iqe { groups: 64, reduction: Reduction::MAX_MEAN };
-        Self {
-            features: FeatureSettings::Raw,
-            quasimetric: QuasimetricSettings {
-                head,
-                features: 2048,
-                separate: false,
-                network: network(2),
-            },
-            transition: TransitionSettings::Latent {
-                size: 128,
-                encoder: network(3),
-                residual: network(3),
-            },
-            push_offset: 15.0,
-            push_sharpness: 0.1,
-            step_cost: 1.0,
-            margin: 0.0625,
-            transition_weight: 1.0,
-            dual_start: 0.01_f32.exp_m1().ln(),
-            dual_optimiser: DualOptimiser::Adam(adam(0.01)),
-            adam: adam(5e-4),
-            actor: ActorSettings {
-                policy: PolicySettings { network: network(4), ..Default::default() },
-                adam: adam(3e-5),
-                extraction: Extraction::DistanceMinimisation { bc_coef: 0.05 / 1.05 },
-                behaviour_cloning: BehaviourCloning::Mle,
-                mixup: None,
-                goals: PolicyGoals::Permuted,
-                sampled: true,
-            },
-        }
-    }
-
-    /// Refuses settings outside their ranges.
-    pub fn check(&self) -> Result<()> {
-        self.features.check().within("features")?;
-        self.quasimetric.check().within("quasimetric")?;
-        if let TransitionSettings::Latent { size, encoder, residual } = &self.transition {
-            require(*size > 0, "transition.latent.size", "positive", size)?;
-            encoder.check().within("transition.latent.encoder")?;
-            residual.check().within("transition.latent.residual")?;
-        }
-        not_negative("push_offset", self.push_offset)?;
-        positive("push_sharpness", self.push_sharpness)?;
-        positive("step_cost", self.step_cost)?;
-        not_negative("margin", self.margin)?;
-        not_negative("transition_weight", self.transition_weight)?;
-        finite("dual_start", self.dual_start)?;
-        self.dual_optimiser.check().within("dual_optimiser")?;
-        self.adam.check().within("adam")?;
-        self.actor.check().within("actor")
-    }
-}
-
 /// Quasimetric RL.
 ///
-/// Parameters: `quasimetric/...`, for a latent transition also `encoder/...` and `transition/...`,
-/// `dual`, and the policy's.
+/// Parameters: `quasimetric/...`, for transitions with a residual `transition/...`, for latent ones
+/// also `encoder/...`, `dual`, and the policy's.
 ///
 /// ```
 /// use cm_baselines::{Qrl, QrlSettings};
@@ -235,16 +93,17 @@ pub struct Qrl<B: Backend> {
     dimensions: Dimensions,
     features: Features<B>,
     quasimetric: Quasimetric<B>,
-    latent: Option<Latent<B>>,
+    outcome: Outcome<B>,
     dual: Dual<B>,
     critic_group: Group<B>,
     actor: Actor<B>,
 }
 
-/// The networks of [`TransitionSettings::Latent`].
-struct Latent<B: Backend> {
-    encoder: Mlp<B>,
-    residual: Mlp<B>,
+/// The networks of [`TransitionSettings`].
+enum Outcome<B: Backend> {
+    ActionInput,
+    Latent { encoder: Mlp<B>, residual: Mlp<B> },
+    Features { residual: Mlp<B> },
 }
 
 impl<B: Backend> Qrl<B> {
@@ -254,13 +113,19 @@ impl<B: Backend> Qrl<B> {
         let features = Features::new(backend, settings.features, dimensions)?;
         let (state, action) = (features.state_columns(), features.action_columns());
         let mut parameters = Parameters::new(backend);
-        let (latent, columns) = match &settings.transition {
-            TransitionSettings::ActionInput => (None, state + action),
+        let change = |parameters: &mut _, size: usize, residual| {
+            Mlp::new(parameters, "transition", size + action, residual, size)
+        };
+        let (outcome, columns) = match &settings.transition {
+            TransitionSettings::ActionInput => (Outcome::ActionInput, state + action),
             TransitionSettings::Latent { size, encoder, residual } => {
                 let encoder = Mlp::new(&mut parameters, "encoder", state, encoder, *size)?;
-                let inputs = size + action;
-                let residual = Mlp::new(&mut parameters, "transition", inputs, residual, *size)?;
-                (Some(Latent { encoder, residual }), *size)
+                let residual = change(&mut parameters, *size, residual)?;
+                (Outcome::Latent { encoder, residual }, *size)
+            }
+            TransitionSettings::Features { residual } => {
+                let size = settings.quasimetric.features;
+                (Outcome::Features { residual: change(&mut parameters, size, residual)? }, state)
             }
         };
         let quasimetric =
@@ -272,7 +137,7 @@ impl<B: Backend> Qrl<B> {
             dimensions: dimensions.clone(),
             features,
             quasimetric,
-            latent,
+            outcome,
             dual,
             critic_group: Group::adam("critic", parameters, settings.adam)?,
             actor: Actor::new(backend, &settings.actor, dimensions)?,
@@ -283,24 +148,36 @@ impl<B: Backend> Qrl<B> {
     /// the metrics.
     pub fn critic_loss(&self, batch: &Transitions<B>, metrics: &mut Metrics<B>) -> Result<Var<B>> {
         let Self { settings, quasimetric, .. } = self;
-        let order = Var::permutation(batch.goal.backend(), batch.goal.rows(), streams::QRL_GOALS)?;
+        let goal = match settings.push_goals {
+            PushGoals::Own => batch.goal.clone(),
+            PushGoals::Permuted => {
+                let (backend, rows) = (batch.goal.backend(), batch.goal.rows());
+                batch.goal.gather_rows(&Var::permutation(backend, rows, streams::QRL_GOALS)?)?
+            }
+        };
         let state = self.place(&batch.state)?;
-        let goal = self.place(&batch.goal.gather_rows(&order)?)?;
+        let goal = self.place(&goal)?;
         let next_state = self.place(&batch.next_state)?;
-        let outcome = self.outcome(&batch.state, &batch.action)?;
+        let outcome = self.outcome(&batch.state, &state, &batch.action)?;
 
         // Sec. 3.2: push states and goals apart, hold transitions to their cost.
         let distance = quasimetric.rows(&state, &goal)?;
         let push = push_loss(&distance, settings.push_offset, settings.push_sharpness)?;
         let transition = quasimetric.rows(&state, &next_state)?;
         let excess = transition_excess(&transition, settings.step_cost)?;
-        let multiplier = self.dual.value()?.softplus()?;
+        let multiplier = match settings.multiplier {
+            Multiplier::Softplus => self.dual.value()?.softplus()?,
+            Multiplier::Exp => self.dual.value()?.exp()?,
+        };
         let lagrangian = lagrangian(&push, &excess, &multiplier, settings.margin)?;
 
         // Sec. 3.4: the outcome of an action is where it led.
         let there = quasimetric.rows(&outcome, &next_state)?;
         let back = quasimetric.rows(&next_state, &outcome)?;
-        let prediction = latent_transition_loss(&there, &back)?;
+        let prediction = match settings.transition_error {
+            TransitionError::Squared => latent_transition_loss(&there, &back)?,
+            TransitionError::Plain => there.add(&back)?.mean(Over::All)?.scale(0.5)?,
+        };
 
         let terms = [
             ("distance", distance.mean(Over::All)?),
@@ -317,9 +194,11 @@ impl<B: Backend> Qrl<B> {
     /// to the data.
     pub fn policy_loss(&self, batch: &Transitions<B>, metrics: &mut Metrics<B>) -> Result<Var<B>> {
         let [goal, _] = self.actor.goals(batch)?;
-        let place = self.place(&goal)?;
-        let distance =
-            |action: &Var<B>| self.quasimetric.rows(&self.outcome(&batch.state, action)?, &place);
+        let (state, goal_place) = (self.place(&batch.state)?, self.place(&goal)?);
+        let distance = |action: &Var<B>| {
+            let outcome = self.outcome(&batch.state, &state, action)?;
+            self.quasimetric.rows(&outcome, &goal_place)
+        };
         self.actor.loss(batch, &goal, distance, metrics)
     }
 
@@ -330,22 +209,37 @@ impl<B: Backend> Qrl<B> {
 
     /// What the metric compares of a state.
     fn place(&self, state: &Var<B>) -> Result<Var<B>> {
-        let Some(Latent { encoder, .. }) = &self.latent else {
-            let shape = [state.rows(), self.dimensions.action()];
-            return self.outcome(state, &Var::full(state.backend(), shape, 0.0)?);
-        };
-        self.quasimetric.features(&encoder.forward(&self.features.state(state)?)?)
+        let seen = self.features.state(state)?;
+        match &self.outcome {
+            Outcome::ActionInput => {
+                let shape = [state.rows(), self.dimensions.action()];
+                let no_action = Var::full(state.backend(), shape, 0.0)?;
+                self.quasimetric.features(&self.features.state_action(state, &no_action)?)
+            }
+            Outcome::Latent { encoder, .. } => self.quasimetric.features(&encoder.forward(&seen)?),
+            Outcome::Features { .. } => self.quasimetric.features(&seen),
+        }
     }
 
-    /// What the metric compares of the predicted outcome of an action.
-    fn outcome(&self, state: &Var<B>, action: &Var<B>) -> Result<Var<B>> {
-        let Some(Latent { encoder, residual }) = &self.latent else {
-            return self.quasimetric.features(&self.features.state_action(state, action)?);
+    /// What the metric compares of the predicted outcome of an action at a state, whose own place
+    /// is given.
+    fn outcome(&self, state: &Var<B>, place: &Var<B>, action: &Var<B>) -> Result<Var<B>> {
+        let (before, residual) = match &self.outcome {
+            Outcome::ActionInput => {
+                return self.quasimetric.features(&self.features.state_action(state, action)?);
+            }
+            Outcome::Latent { encoder, residual } => {
+                (encoder.forward(&self.features.state(state)?)?, residual)
+            }
+            Outcome::Features { residual } => (place.clone(), residual),
         };
-        let latent = encoder.forward(&self.features.state(state)?)?;
         let action = self.features.action(action)?;
-        let change = residual.forward(&Var::concat_columns(&[&latent, &action])?)?;
-        self.quasimetric.features(&latent.add(&change)?)
+        let change = residual.forward(&Var::concat_columns(&[&before, &action])?)?;
+        let after = before.add(&change)?;
+        match self.outcome {
+            Outcome::Features { .. } => Ok(after),
+            _ => self.quasimetric.features(&after),
+        }
     }
 }
 
@@ -388,7 +282,8 @@ impl<B: Backend> Learner<B> for Qrl<B> {
         goal: &Var<B>,
         _: &Var<B>,
     ) -> Result<Option<Var<B>>> {
-        Ok(Some(self.quasimetric.rows(&self.outcome(state, action)?, &self.place(goal)?)?))
+        let outcome = self.outcome(state, &self.place(state)?, action)?;
+        Ok(Some(self.quasimetric.rows(&outcome, &self.place(goal)?)?))
     }
 
     fn states(&self) -> Option<&dyn StateDistance<B>> {
