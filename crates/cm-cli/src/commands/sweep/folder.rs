@@ -8,6 +8,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 
+use super::mounts;
+
 /// The folder `.sweep` in the folder of all runs.
 #[derive(Clone, Debug)]
 pub(super) struct SweepFolder {
@@ -59,6 +61,13 @@ impl SweepFolder {
         let notes = self.path.join("runs");
         std::fs::create_dir_all(&notes)
             .with_context(|| format!("{}: could not be made", notes.display()))?;
+        if let Some(reason) = mounts::only_local_locks(&self.path) {
+            bail!(
+                "{}: {reason}, so that locks do not reach other machines and two sweeps could write \
+                 the same files; choose another folder, or have it mounted without that option",
+                self.out().display()
+            );
+        }
         let path = self.lock_file();
         let options =
             || File::options().create(true).truncate(false).read(true).write(true).open(&path);

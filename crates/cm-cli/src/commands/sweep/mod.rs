@@ -4,10 +4,12 @@ mod engine;
 mod estimate;
 mod folder;
 mod local;
+mod mounts;
 mod plan;
 mod progress;
 mod report;
 mod runs;
+mod shipped;
 mod slurm;
 mod status;
 mod values;
@@ -26,9 +28,11 @@ use self::runs::{PlannedRun, runs};
 use self::slurm::{Slurm, SlurmFlags, TaskArguments};
 
 const EXAMPLES: &str = "Examples:
-  cm sweep plans/pointmaze.toml --dry-run
-  cm sweep plans/pointmaze.toml
-  cm sweep plans/pointmaze.toml --on slurm --partition gpu --time 4:00:00";
+  cm sweep plan.toml --dry-run
+  cm sweep plan.toml
+  cm sweep plan.toml --on slurm --partition gpu --time 4:00:00
+  cm sweep pointmaze --dry-run
+  cm sweep plans";
 
 #[derive(clap::Args)]
 #[command(
@@ -62,7 +66,7 @@ struct StartArguments {
 
 #[derive(Clone, clap::Args)]
 struct PlanArguments {
-    /// The plan, a TOML file.
+    /// The plan: a TOML file, or the name of a plan that is shipped (`cm sweep plans`).
     #[arg(required = true)]
     plan: Option<PathBuf>,
     /// Folder of all runs, instead of the plan's.
@@ -81,7 +85,7 @@ enum On {
 #[derive(clap::Subcommand)]
 enum Command {
     /// How far every run is, where it is, and the first error of each that failed.
-    #[command(after_help = "Example:\n  cm sweep status plans/pointmaze.toml")]
+    #[command(after_help = "Example:\n  cm sweep status plan.toml")]
     Status {
         #[command(flatten)]
         plan: PlanArguments,
@@ -90,16 +94,22 @@ enum Command {
         json: bool,
     },
     /// End all runs, here or in Slurm's queue; checkpoints stay, and `cm sweep` goes on from them.
-    #[command(after_help = "Example:\n  cm sweep cancel plans/pointmaze.toml")]
+    #[command(after_help = "Example:\n  cm sweep cancel plan.toml")]
     Cancel {
         #[command(flatten)]
         plan: PlanArguments,
     },
     /// Write the table, the curves and the page of what there is.
-    #[command(after_help = "Example:\n  cm sweep report plans/pointmaze.toml")]
+    #[command(after_help = "Example:\n  cm sweep report plan.toml")]
     Report {
         #[command(flatten)]
         plan: PlanArguments,
+    },
+    /// The plans that are shipped, which are the paper's experiments; or one of them, printed.
+    #[command(after_help = "Examples:\n  cm sweep plans\n  cm sweep plans antmaze > plan.toml")]
+    Plans {
+        /// Print this one.
+        name: Option<String>,
     },
     /// One task of a job array; Slurm calls it.
     #[command(
@@ -122,6 +132,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         Some(Command::Status { plan, json }) => status::print(&Sweep::load(&plan)?, json),
         Some(Command::Report { plan }) => report::write(&Sweep::load(&plan)?),
         Some(Command::Cancel { plan }) => cancel(&Sweep::load(&plan)?),
+        Some(Command::Plans { name }) => shipped::print(name.as_deref()),
         Some(Command::Task(arguments)) => slurm::task(&arguments),
     }
 }
@@ -186,9 +197,8 @@ fn cancel(sweep: &Sweep) -> anyhow::Result<()> {
 
 /// The jobs of a plan that is shipped, in the order of their folders.
 #[cfg(test)]
-pub(crate) fn shipped(name: &str) -> Vec<cm_train::Job> {
-    let plans = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("plans");
-    let plan = Plan::load(&plans.join(name)).unwrap();
+pub(crate) fn jobs_of_shipped(name: &str) -> Vec<cm_train::Job> {
+    let plan = Plan::load(name.as_ref()).unwrap();
     let mut jobs: Vec<_> = runs(&plan).unwrap().into_iter().map(|run| run.job).collect();
     jobs.sort_by(|a, b| a.folder.cmp(&b.folder));
     jobs

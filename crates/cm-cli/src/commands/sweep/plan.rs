@@ -7,13 +7,14 @@ use cm_train::{Device, Method};
 use serde::Deserialize;
 use toml::{Table, Value};
 
+use super::shipped;
 use super::slurm::SlurmSettings;
 use super::values::{flatten, values};
 
 /// What `PLAN.toml` holds.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
-    /// The file itself, for messages.
+    /// The file itself, or the name of a plan that is shipped.
     pub(crate) file: PathBuf,
     /// Folder of all runs.
     pub(crate) out: PathBuf,
@@ -59,12 +60,30 @@ struct Written {
 }
 
 impl Plan {
-    /// Reads the file; errors name it and the key.
+    /// Reads the file, or the plan that is shipped under this name; errors name it and the key.
     pub(crate) fn load(file: &Path) -> anyhow::Result<Self> {
         let name = file.display();
-        let text =
-            std::fs::read_to_string(file).with_context(|| format!("{name}: could not be read"))?;
+        let text = match Self::shipped(file) {
+            Some(text) => text.to_owned(),
+            None => std::fs::read_to_string(file).with_context(|| {
+                let shipped = shipped::names();
+                format!("{name}: could not be read, and is none of those shipped ({shipped})")
+            })?,
+        };
         Self::parse(file, &text).with_context(|| name.to_string())
+    }
+
+    /// Files go before plans that are shipped.
+    fn shipped(file: &Path) -> Option<&'static str> {
+        shipped::text(file.to_str()?).filter(|_| !file.is_file())
+    }
+
+    /// What names this plan on another machine of the same file system.
+    pub(crate) fn elsewhere(&self) -> std::io::Result<PathBuf> {
+        match Self::shipped(&self.file) {
+            Some(_) => Ok(self.file.clone()),
+            None => std::path::absolute(&self.file),
+        }
     }
 
     fn parse(file: &Path, text: &str) -> anyhow::Result<Self> {

@@ -186,6 +186,6 @@ mod tests {
         let data = TaskData::new(arguments.data, arguments.recipe, None);
         let mut wanted = jobs(&arguments, &Task::ALL, &data).unwrap();
         wanted.sort_by(|a, b| a.folder.cmp(&b.folder));
-        assert_eq!(crate::commands::sweep::shipped("antmaze.toml"), wanted);
+        assert_eq!(crate::commands::sweep::jobs_of_shipped("antmaze"), wanted);
     }
 }

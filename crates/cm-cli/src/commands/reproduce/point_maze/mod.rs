@@ -102,6 +102,6 @@ mod tests {
         let arguments = Program::try_parse_from(["x", "--full"]).unwrap().arguments;
         let mut wanted = jobs(&arguments, "runs/pointmaze-full".as_ref()).unwrap();
         wanted.sort_by(|a, b| a.folder.cmp(&b.folder));
-        assert_eq!(crate::commands::sweep::shipped("pointmaze.toml"), wanted);
+        assert_eq!(crate::commands::sweep::jobs_of_shipped("pointmaze"), wanted);
     }
 }

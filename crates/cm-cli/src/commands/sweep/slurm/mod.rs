@@ -60,7 +60,7 @@ impl Slurm {
         array.push(submission.script_file().display().to_string());
         let array = job_number(&call("sbatch", &array, LIMIT)?)?;
         let program = std::env::current_exe()?;
-        let plan = std::path::absolute(&sweep.plan.file)?;
+        let plan = sweep.plan.elsewhere()?;
         let out = std::path::absolute(&sweep.plan.out)?;
         let text = |path: &Path| quoted(&path.display().to_string());
         let line = format!("{} sweep report {} --out {}", text(&program), text(&plan), text(&out));

@@ -57,7 +57,11 @@ fi
 [ $status = 0 ] && again=no
 if [ $again = yes ]; then
     echo \"task $SLURM_ARRAY_TASK_ID goes back to the queue (exit status $status)\"
-    scontrol requeue ${{SLURM_ARRAY_JOB_ID}}_$SLURM_ARRAY_TASK_ID && exit 0
+    # Slurm's controller may be away for a moment.
+    for attempt in 1 2 3 4 5 6; do
+        scontrol requeue ${{SLURM_ARRAY_JOB_ID}}_$SLURM_ARRAY_TASK_ID && exit 0
+        sleep 5
+    done
 fi
 [ $status = {STOPPED} ] && exit 0
 exit $status
@@ -90,7 +94,9 @@ mod tests {
             file
         };
         let program = write("cm", program);
-        write("scontrol", "echo called $*");
+        // The first time it is called it finds nobody, as while the controller is started again.
+        write("scontrol", "[ -e \"$0.called\" ] || ! touch \"$0.called\" && echo called $*");
+        write("sleep", "exec /bin/sleep 0$(( $1 < 5 ))");
         let settings = SlurmSettings { setup: vec!["export A=1".into()], ..Default::default() };
         let script = Script {
             settings: &settings,

@@ -1,6 +1,8 @@
 //! `cm sweep` on this machine: what a plan stands for, what is refused, and that a sweep that was
 //! stopped ends as one that was not.
 
+mod sites;
+#[path = "../sweeps/mod.rs"]
 mod sweeps;
 
 use std::process::Command;
