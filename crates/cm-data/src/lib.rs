@@ -9,6 +9,7 @@ mod files;
 mod generate;
 mod manifest;
 pub mod mujoco;
+mod ogbench;
 mod output;
 mod progress;
 
@@ -22,4 +23,7 @@ pub use generate::{
     generated_name,
 };
 pub use manifest::{FileEntry, Manifest};
+pub use ogbench::{
+    OgFigures, OgGenerated, OgSettings, ensure_og_task, generate_ogbench, og_generated_name,
+};
 pub use progress::{Event, Progress, Unit, silent};

@@ -40,9 +40,11 @@ enum Command {
         /// The data set, as `cm data list` names it.
         name: String,
     },
-    /// Generate a data set of AntMaze on MuJoCo by D4RL's recipe, resuming where it was cut off.
+    /// Generate a data set of AntMaze by D4RL's recipe, or of OGBench's mazes by OGBench's, on
+    /// MuJoCo, resuming where it was cut off.
     #[command(after_help = "Examples:\n  cm data generate antmaze-umaze\n  \
-            cm data generate antmaze-large-play --transitions 100000 --cells round --d4rl-hdf5")]
+            cm data generate antmaze-large-play --transitions 100000 --cells round --d4rl-hdf5\n  \
+            cm data generate pointmaze-medium-navigate-v0 --npz")]
     Generate(generate::Arguments),
     /// Write walks through a small world whose distances are known, as CSV: something to try
     /// `cm train --data` on.
