@@ -100,21 +100,19 @@ pub struct Hiql<B: Backend> {
 }
 
 impl<B: Backend> Hiql<B> {
-    /// Refuses settings outside their ranges, and goals that are not whole states.
+    /// Refuses settings outside their ranges.
     pub fn new(backend: &B, settings: &HiqlSettings, dimensions: &Dimensions) -> Result<Self> {
         settings.check()?;
         let HiqlSettings { value, representation: size, policy, adam, .. } = settings;
         let (state, action) = (dimensions.state(), dimensions.action());
-        let goal = dimensions.goal_columns();
-        let whole = goal == (0..state);
-        require(whole, "goal", "all coordinates of the state", format_args!("{goal:?}"))?;
         let [mut of_representation, mut of_low, mut of_high] =
             [0; 3].map(|_| Parameters::new(backend));
         let network = &value.network;
         let representation =
             Mlp::new(&mut of_representation, "representation", 2 * state, network, *size)?;
         let low = PolicySizes { state, goal: *size, action };
-        let high = PolicySizes { state, goal: state, action: *size };
+        let goal = dimensions.goal_columns().len();
+        let high = PolicySizes { state, goal, action: *size };
         Ok(Self {
             settings: settings.clone(),
             dimensions: dimensions.clone(),
@@ -161,7 +159,8 @@ impl<B: Backend> Hiql<B> {
         let advantage =
             self.values.advantage(&self.seen(&batch.state, goal)?, &self.seen(target, goal)?)?;
         let wanted = self.represent(&batch.state, target)?.stop_gradient();
-        let density = self.high.forward(&batch.state, goal)?.log_density(&wanted)?;
+        let seen = goal.slice_columns(self.dimensions.goal_columns())?;
+        let density = self.high.forward(&batch.state, &seen)?.log_density(&wanted)?;
         weigh(&advantage, self.settings.high_sharpness, &density, "high_weight", metrics)
     }
 

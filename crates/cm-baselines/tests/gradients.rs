@@ -2,14 +2,15 @@
 //! differences.
 
 use cm_baselines::{
+    Gciql, GciqlSettings, Gcivl, GcivlSettings, GoalReward, GoalValueSettings, Hiql, HiqlSettings,
     Iql, IqlSettings, QLearning, QLearningSettings, Qrl, QrlSettings, TransitionSettings,
 };
-use cm_learner::{Dimensions, Group, Learner, Metrics, Transitions};
+use cm_learner::{ActorGoals, Dimensions, Group, Learner, Metrics, Subgoals, Transitions};
 use cm_nn::{
     Activation, Backend, DfdxBackend, Head, MlpSettings, QuasimetricSettings, Reduction, Result,
     Var,
 };
-use cm_policy::{ActorSettings, BehaviourCloning, PolicySettings};
+use cm_policy::{ActorSettings, BehaviourCloning, Extraction, PolicySettings};
 use cm_random::{Philox, normal_pair};
 
 type B = DfdxBackend;
@@ -104,7 +105,10 @@ fn qrl() {
         ..mrn.clone()
     };
     let latent = TransitionSettings::Latent { size: 5, encoder: network(), residual: network() };
-    for (quasimetric, transition) in [(mrn, TransitionSettings::ActionInput), (iqe, latent)] {
+    let features = TransitionSettings::Features { residual: network() };
+    for (quasimetric, transition) in
+        [(mrn, TransitionSettings::ActionInput), (iqe.clone(), latent), (iqe, features)]
+    {
         let settings = QrlSettings {
             quasimetric,
             transition,
@@ -176,6 +180,84 @@ fn iql() {
     check(&learner, "critic", critic_loss, || item(critic_loss()));
     let policy_loss = || learner.policy_loss(&batch, &mut Metrics::new());
     check(&learner, "policy", policy_loss, || item(policy_loss()));
+}
+
+/// A batch whose policies have goals of their own, with subgoals.
+fn with_subgoals(backend: &B) -> Transitions<B> {
+    let matrix = |stream| Var::normal(backend, [6, 3], stream).unwrap();
+    let subgoals = Some(Subgoals { low: matrix(0x306), high: matrix(0x307) });
+    let actor_goals = Some(ActorGoals { goal: matrix(0x305), subgoals });
+    Transitions { actor_goals, ..batch(backend) }
+}
+
+fn goal_values(reward: GoalReward) -> GoalValueSettings {
+    let network = MlpSettings { layer_norm: true, ..network() };
+    GoalValueSettings { network, reward, ..Default::default() }
+}
+
+/// OGBench's actor with small, smooth networks.
+fn ogbench_actor(extraction: Extraction) -> ActorSettings {
+    let policy = PolicySettings { network: network(), ..PolicySettings::ogbench() };
+    ActorSettings { policy, extraction, ..ActorSettings::ogbench() }
+}
+
+#[test]
+fn gcivl_and_gciql() {
+    let backend = DfdxBackend::new(2);
+    let batch = with_subgoals(&backend);
+    for (reward, extraction) in [
+        (GoalReward::StepCost, Extraction::ScaledDistance { alpha: 0.3 }),
+        (GoalReward::Success, Extraction::ValueAdvantage { sharpness: 2.0 }),
+    ] {
+        let weighted = ogbench_actor(Extraction::ValueAdvantage { sharpness: 3.0 });
+        let settings = GcivlSettings { value: goal_values(reward), actor: weighted };
+        let learner = Gcivl::new(&backend, &settings, &dimensions()).unwrap();
+        let value_loss = || learner.value_loss(&batch);
+        check(&learner, "value", value_loss, || item(value_loss()));
+        let policy_loss = || learner.policy_loss(&batch, &mut Metrics::new());
+        check(&learner, "policy", policy_loss, || item(policy_loss()));
+
+        let settings =
+            GciqlSettings { value: goal_values(reward), actor: ogbench_actor(extraction) };
+        let learner = Gciql::new(&backend, &settings, &dimensions()).unwrap();
+        let value_loss = || learner.value_loss(&batch);
+        check(&learner, "value", value_loss, || item(value_loss()));
+        let critic_loss = || learner.critic_loss(&batch);
+        check(&learner, "critic", critic_loss, || item(critic_loss()));
+        if extraction != (Extraction::ScaledDistance { alpha: 0.3 }) {
+            let policy_loss = || learner.policy_loss(&batch, &mut Metrics::new());
+            check(&learner, "policy", policy_loss, || item(policy_loss()));
+        }
+    }
+}
+
+/// What the representation learns through the values is held to OGBench's code elsewhere: slow
+/// copies see it too, and no gradient may pass there.
+#[test]
+fn hiql() {
+    let backend = DfdxBackend::new(2);
+    let batch = with_subgoals(&backend);
+    let settings = HiqlSettings {
+        value: goal_values(GoalReward::StepCost),
+        representation: 4,
+        policy: PolicySettings { network: network(), ..PolicySettings::ogbench() },
+        ..HiqlSettings::ogbench()
+    };
+    let learner = Hiql::new(&backend, &settings, &dimensions()).unwrap();
+    let value_loss = || learner.value_loss(&batch);
+    check(&learner, "value", value_loss, || item(value_loss()));
+    let low_loss = || learner.low_loss(&batch, &mut Metrics::new());
+    check(&learner, "low", low_loss, || item(low_loss()));
+    let high_loss = || learner.high_loss(&batch, &mut Metrics::new());
+    check(&learner, "high", high_loss, || item(high_loss()));
+
+    let without = self::batch(&backend);
+    let error = learner.low_loss(&without, &mut Metrics::new()).unwrap_err().to_string();
+    assert!(error.contains("subgoals"), "{error}");
+    let length = learner.represent(&batch.state, &batch.goal).unwrap().square().unwrap();
+    for length in length.sum(cm_nn::Over::Columns).unwrap().to_vec().unwrap() {
+        assert!((length - 4.0).abs() < 1e-4, "{length}");
+    }
 }
 
 /// The critic's loss of Q-learning from the values of its parts: each row with its own goal, then

@@ -1,11 +1,13 @@
 //! Settings round-trip, refuse unknown keys and refuse values outside their ranges.
 
 use cm_baselines::{
-    Iql, IqlSettings, QLearning, QLearningSettings, Qrl, QrlSettings, TransitionSettings,
+    GciqlSettings, GcivlSettings, GoalValueSettings, HiqlSettings, Iql, IqlSettings, QLearning,
+    QLearningSettings, Qrl, QrlSettings, TransitionSettings,
 };
 use cm_learner::DualOptimiser;
 use cm_learner::{Dimensions, Learner, Transitions};
 use cm_nn::{AdamSettings, DfdxBackend, Head, MlpSettings, QuasimetricSettings, Reduction, Var};
+use cm_policy::{ActorSettings, Extraction, PolicySettings};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -20,7 +22,7 @@ fn round_trips<S: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(se
 
 #[test]
 fn presets_are_valid_and_round_trip() {
-    for settings in [QrlSettings::plane(), QrlSettings::original()] {
+    for settings in [QrlSettings::plane(), QrlSettings::original(), QrlSettings::ogbench()] {
         settings.check().unwrap();
         round_trips(settings);
     }
@@ -36,6 +38,43 @@ fn presets_are_valid_and_round_trip() {
         settings.check().unwrap();
         round_trips(settings);
     }
+    GcivlSettings::ogbench().check().unwrap();
+    round_trips(GcivlSettings::ogbench());
+    GciqlSettings::ogbench().check().unwrap();
+    round_trips(GciqlSettings::ogbench());
+    HiqlSettings::ogbench().check().unwrap();
+    round_trips(HiqlSettings::ogbench());
+}
+
+#[test]
+fn what_a_method_cannot_do_is_refused() {
+    let value = GoalValueSettings { expectile: 1.0, ..Default::default() };
+    let scaled = ActorSettings::ogbench(); // needs a value of actions
+    let of_gcivl = [
+        ("value.expectile", GcivlSettings { value, ..GcivlSettings::ogbench() }),
+        ("actor.extraction", GcivlSettings { actor: scaled, ..GcivlSettings::ogbench() }),
+    ];
+    for (key, settings) in of_gcivl {
+        let error = settings.check().unwrap_err().to_string();
+        assert!(error.contains(key), "{key}: {error}");
+    }
+    let value = GoalValueSettings { target_decay: 1.0, ..Default::default() };
+    let error = GciqlSettings { value, ..GciqlSettings::ogbench() }.check().unwrap_err();
+    assert!(error.to_string().contains("value.target_decay"), "{error}");
+    let hiql = HiqlSettings::ogbench;
+    for (key, settings) in [
+        ("representation", HiqlSettings { representation: 0, ..hiql() }),
+        ("policy.kind", HiqlSettings { policy: PolicySettings::default(), ..hiql() }),
+        ("low_sharpness", HiqlSettings { low_sharpness: -1.0, ..hiql() }),
+        ("high_sharpness", HiqlSettings { high_sharpness: f32::NAN, ..hiql() }),
+    ] {
+        let error = settings.check().unwrap_err().to_string();
+        assert!(error.contains(key), "{key}: {error}");
+    }
+    let by_values = Extraction::ValueAdvantage { sharpness: 1.0 };
+    let actor = ActorSettings { extraction: by_values, ..ActorSettings::ogbench() };
+    let error = QrlSettings { actor, ..QrlSettings::ogbench() }.check().unwrap_err();
+    assert!(error.to_string().contains("actor.extraction"), "{error}");
 }
 
 #[test]

@@ -8,6 +8,7 @@ struct Widths {
     unsigned state;
     unsigned action;
     unsigned slots;   // steps whose row numbers are there
+    unsigned columns; // row numbers that a row of the batch has
     unsigned stay;    // whether the next state is the state where the goal is
     unsigned stream;  // of the noise
     float deviation;  // of the noise; none if 0
@@ -22,7 +23,7 @@ extern "C" __global__ void gather_batch(
     Mat action, Mat next, Mat goal, Mat goal_action, Mat ahead, Widths w) {
     after_others();
     const float *all_states = at(observations), *all_actions = at(actions);
-    const unsigned* numbers = (const unsigned*)at(indices) + *step % w.slots * 2 * w.batch;
+    const unsigned* numbers = (const unsigned*)at(indices) + *step % w.slots * w.columns * w.batch;
     unsigned width = 3 * w.state + 2 * w.action + 1;
     for (unsigned i = FIRST; i < w.batch * width; i += THREADS) {
         unsigned b = i / width, column = i % width;
@@ -48,5 +49,19 @@ extern "C" __global__ void gather_batch(
         } else {
             at(ahead)[b] = (float)(far > own ? far - own : own - far);
         }
+    }
+}
+
+// One kind of further goals: row b is the state whose number is `indices[slot][column][b]`. One
+// thread an element.
+extern "C" __global__ void gather_goals(
+    const Number* step, Mat observations, Mat indices, Mat goal, unsigned column, Widths w) {
+    after_others();
+    const float* all_states = at(observations);
+    const unsigned* numbers =
+        (const unsigned*)at(indices) + (*step % w.slots * w.columns + column) * w.batch;
+    for (unsigned i = FIRST; i < w.batch * w.state; i += THREADS) {
+        unsigned row = min(numbers[i / w.state], w.rows - 1);
+        at(goal)[i] = all_states[(size_t)row * w.state + i % w.state];
     }
 }

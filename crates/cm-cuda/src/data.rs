@@ -23,7 +23,12 @@ pub struct GatherSettings {
     pub noise: f32,
     /// The stream of that noise: numbered as a matrix `[2 batch, state]`, states first.
     pub noise_stream: u32,
+    /// How many goals a row has beside its own; they are states as they are in the data.
+    pub further_goals: usize,
 }
+
+/// Row numbers that every row of a batch has: its state's and its goal's.
+const COLUMNS: usize = 2;
 
 /// States and actions of each replica, row by row, and the row numbers of the next steps.
 ///
@@ -52,6 +57,8 @@ pub struct Gathered {
     pub goal_action: CudaTensor,
     /// Rows between state and goal, `[batch, 1]`.
     pub steps_to_goal: CudaTensor,
+    /// The goals beside, `[batch, state]` each.
+    pub further_goals: Vec<CudaTensor>,
 }
 
 impl DeviceData {
@@ -72,7 +79,7 @@ impl DeviceData {
             backend.upload_all(settings.action, data.iter().map(|(_, actions)| *actions))?,
         ];
         let rows = data.iter().map(|(states, _)| states.len() / settings.state).max();
-        let slots = [Self::SLOTS, 2 * settings.batch];
+        let slots = [Self::SLOTS, (COLUMNS + settings.further_goals) * settings.batch];
         let zeros = vec![vec![0.0; slots[0] * slots[1]]; backend.seeds().len()];
         let indices = backend.cell(slots, zeros)?;
         let rows = rows.unwrap_or(0);
@@ -80,7 +87,8 @@ impl DeviceData {
     }
 
     /// Writes the row numbers of a replica for the steps whose remainders by
-    /// [`SLOTS`](Self::SLOTS) are 0, 1, ...: for each step those of its states, then of its goals.
+    /// [`SLOTS`](Self::SLOTS) are 0, 1, ...: for each step those of its states, then of its goals,
+    /// then of each kind of further goals.
     pub fn write(&self, replica: usize, numbers: &[u32]) -> Result<()> {
         let bits: &[f32] = bytemuck::cast_slice(numbers);
         self.backend.write(replica, &[(&self.indices, bits)])
@@ -90,7 +98,9 @@ impl DeviceData {
     pub fn gather(&self) -> Result<Gathered> {
         let GatherSettings { batch, state, action, .. } = self.settings;
         let new = |columns: usize| self.backend.new_tensor([batch, columns]);
+        let further = (0..self.settings.further_goals).map(|_| new(state));
         let gathered = Gathered {
+            further_goals: further.collect::<Result<_, _>>()?,
             state: new(state)?,
             action: new(action)?,
             next_state: new(state)?,
@@ -114,16 +124,36 @@ impl DeviceData {
         ];
         let count = batch * (3 * state + 2 * action + 1);
         self.backend.each(Module::Data, "gather_batch", count as u32, arguments)?;
+        for (goal, column) in gathered.further_goals.iter().zip(COLUMNS as u32..) {
+            let arguments = arguments![
+                self.backend.step_argument(Use::Read),
+                self.states.read(),
+                self.indices.tensor().read(),
+                goal.write(),
+                column,
+                self.widths()
+            ];
+            self.backend.each(Module::Data, "gather_goals", (batch * state) as u32, arguments)?;
+        }
         Ok(gathered)
     }
 
     /// `struct Widths` of the kernel.
     fn widths(&self) -> Argument {
-        let GatherSettings { batch, state, action, stay_at_goal, noise, noise_stream } =
-            self.settings;
-        let sizes = [self.rows, batch, state, action, Self::SLOTS, usize::from(stay_at_goal)];
+        let GatherSettings {
+            batch,
+            state,
+            action,
+            stay_at_goal,
+            noise,
+            noise_stream,
+            further_goals,
+        } = self.settings;
+        let columns = COLUMNS + further_goals;
+        let stay = usize::from(stay_at_goal);
+        let sizes = [self.rows, batch, state, action, Self::SLOTS, columns, stay];
         let mut members = sizes.map(|size| Argument::Unsigned(size as u32)).to_vec();
         members.extend([Argument::Unsigned(noise_stream), Argument::Float(noise)]);
-        Argument::Struct(members, 32)
+        Argument::Struct(members, 36)
     }
 }

@@ -2,7 +2,8 @@
 //! that no fixture covers.
 
 use cm_contrastive::{Crl, CrlSettings};
-use cm_distill::{Cmd1, Cmd1Settings, Cmd2, Cmd2Settings, Error};
+use cm_distill::PolicySees::MovedFeatures;
+use cm_distill::{Cmd1, Cmd1Settings, Cmd2, Cmd2Settings, Error, Tmd, TmdSettings};
 use cm_learner::{Dimensions, Learner, Transitions};
 use cm_nn::testing::Exact;
 use cm_nn::{Backend, DfdxBackend, Head, MlpSettings, Reduction, Snapshot, Var};
@@ -93,6 +94,20 @@ fn learners() -> Vec<(String, Make)> {
             Box::new(Crl::new(backend, &settings, &dimensions()).unwrap())
         };
         all.push((format!("CRL {name}"), Box::new(make)));
+    }
+    for (name, mut settings) in [
+        ("released", TmdSettings::released()),
+        ("paper", TmdSettings::paper_text()),
+        ("revised", TmdSettings::revised()),
+        ("features", TmdSettings { policy_sees: MovedFeatures, ..TmdSettings::released() }),
+    ] {
+        small(&mut settings.network);
+        settings.latent = 32;
+        small_actor(&mut settings.actor);
+        let make = move |backend: &B| -> Box<dyn Learner<B>> {
+            Box::new(Tmd::new(backend, &settings, &dimensions()).unwrap())
+        };
+        all.push((format!("TMD {name}"), Box::new(make)));
     }
     for (name, mut settings) in
         [("code", GcbcSettings::authors_code()), ("plane", GcbcSettings::plane())]

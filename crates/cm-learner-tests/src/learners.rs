@@ -95,11 +95,12 @@ pub fn learners<B: Backend>() -> Vec<(String, Make<B>)> {
         ("released", TmdSettings::released()),
         ("paper", TmdSettings::paper_text()),
         ("revised", TmdSettings::revised()),
+        ("plane", TmdSettings::plane()),
         ("features", TmdSettings { policy_sees: moved, ..TmdSettings::released() }),
     ] {
         small(&mut settings.network);
         small(&mut settings.actor.policy.network);
-        settings.features = 32;
+        settings.latent = 32;
         add(&mut all, format!("TMD {name}"), move |b, d| Tmd::new(b, &settings, &whole(d)?));
     }
     let mut gcivl = GcivlSettings::ogbench();
@@ -113,7 +114,7 @@ pub fn learners<B: Backend>() -> Vec<(String, Make<B>)> {
     let mut hiql = HiqlSettings::ogbench();
     small(&mut hiql.value.network);
     small(&mut hiql.policy.network);
-    add(&mut all, "HIQL".to_owned(), move |b, d| Hiql::new(b, &hiql, &whole(d)?));
+    add(&mut all, "HIQL".to_owned(), move |b, d| Hiql::new(b, &hiql, d));
     all
 }
 

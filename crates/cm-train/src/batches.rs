@@ -10,13 +10,13 @@
 //! 3. `observation_noise`: with `n` rows of `s` coordinates, `2 n s` normal numbers of the stream
 //!    [`NOISE`] at that step, numbered as [`Backend::draw`] numbers a matrix `[2 n, s]`. The first `n`
 //!    rows of it, times the deviation, are added to the states, the last `n` to the goals. Next
-//!    states are left alone.
+//!    states, and goals that policies have of their own, are left alone.
 //!
 //! `tests/fixtures/batch.toml` holds a batch that every source must give.
 
 use std::cell::RefCell;
 
-use cm_learner::{Batch, BatchSource, BatchValues, Transitions};
+use cm_learner::{Batch, BatchSource, BatchValues, GoalKinds, Transitions};
 use cm_nn::Backend;
 use cm_random::Philox;
 use cm_replay::{Batch as Buffers, Prefetcher};
@@ -44,7 +44,8 @@ impl<B: Backend> HostBatches<B> {
     /// Begins with the batches of `step`, one replica for each of the runs.
     pub(crate) fn new(backend: &B, runs: Vec<(&RunSettings, &Task)>, step: u64) -> Result<Self> {
         let (settings, task) = runs[0];
-        let batch = Batch::new(backend, settings.batch, &task.dimensions)?;
+        let goals = goal_kinds(settings);
+        let batch = Batch::with_goals(backend, settings.batch, &task.dimensions, goals)?;
         let replicas = runs.into_iter().map(|(settings, task)| Rows::new(settings, task, step));
         Ok(Self { batch, replicas: RefCell::new(replicas.collect::<Result<_>>()?) })
     }
@@ -53,7 +54,7 @@ impl<B: Backend> HostBatches<B> {
 impl<B: Backend> BatchSource<B> for HostBatches<B> {
     fn prepare(&self) -> cm_nn::Result<()> {
         for (replica, rows) in self.replicas.borrow_mut().iter_mut().enumerate() {
-            self.batch.write(replica, &rows.next())?;
+            rows.next(|values| self.batch.write(replica, values))?;
         }
         Ok(())
     }
@@ -79,22 +80,34 @@ impl Rows {
         Ok(Self { prefetcher, buffers: Buffers::default(), steps_to_goal: Vec::new() })
     }
 
-    fn next(&mut self) -> BatchValues<'_> {
+    fn next<T>(&mut self, take: impl FnOnce(&BatchValues<'_>) -> T) -> T {
         let Self { prefetcher, buffers, steps_to_goal } = self;
         prefetcher.next(buffers);
         steps_to_goal.clear();
         // A random goal of another trajectory may lie behind.
         let ahead = buffers.goal_steps.iter().zip(&buffers.steps);
         steps_to_goal.extend(ahead.map(|(goal, step)| goal.abs_diff(*step) as f32));
-        BatchValues {
+        let further = [&buffers.actor, &buffers.low, &buffers.high];
+        let further = further.map(|goals| &goals.observations[..]);
+        let drawn = further.iter().take_while(|goals| !goals.is_empty()).count();
+        take(&BatchValues {
             state: &buffers.observations,
             action: &buffers.actions,
             next_state: &buffers.next_observations,
             goal: &buffers.goals,
             goal_action: &buffers.goal_actions,
             steps_to_goal,
-            actor_goals: &[],
-        }
+            actor_goals: &further[..drawn],
+        })
+    }
+}
+
+/// The goals that a run's rows have beside their own.
+pub(crate) fn goal_kinds(settings: &RunSettings) -> GoalKinds {
+    match (&settings.goals.actor, settings.goals.subgoal_steps) {
+        (None, _) => GoalKinds::Shared,
+        (Some(_), 0) => GoalKinds::Actor,
+        (Some(_), _) => GoalKinds::Hierarchy,
     }
 }
 
@@ -128,10 +141,10 @@ fn add_noise(philox: Philox, step: u64, deviation: f32, batch: &mut Buffers) {
 pub(crate) mod tests {
     use std::sync::Arc;
 
-    use cm_learner::Dimensions;
+    use cm_learner::{ActorGoals, Dimensions};
     use cm_nn::DfdxBackend;
     use cm_random::normal_pair;
-    use cm_replay::{Dataset, Matrix};
+    use cm_replay::{Dataset, Goals, Matrix, MixedGoals};
 
     use super::*;
     use crate::{Method, Scaling};
@@ -194,6 +207,42 @@ pub(crate) mod tests {
         let Transitions { state, action, next_state, goal, goal_action, steps_to_goal, .. } = rows;
         [state, action, next_state, goal, goal_action, steps_to_goal]
             .map(|field| field.to_vec().unwrap())
+    }
+
+    /// The policy's goals of the next batch by any source: goal, low subgoal, high subgoal.
+    pub(crate) fn further_goals<B: Backend>(source: &dyn BatchSource<B>) -> Vec<Vec<f32>> {
+        source.prepare().unwrap();
+        let goals = source.batch().unwrap().actor_goals;
+        let each = goals.into_iter().flat_map(|ActorGoals { goal, subgoals }| {
+            [Some(goal)].into_iter().chain(
+                subgoals.map_or([None, None], |subgoals| [Some(subgoals.low), Some(subgoals.high)]),
+            )
+        });
+        each.flatten().map(|goal| goal.to_vec().unwrap()).collect()
+    }
+
+    /// Settings whose rows have goals of policies, with subgoals or without.
+    pub(crate) fn with_further_goals(settings: &RunSettings, subgoal_steps: u64) -> RunSettings {
+        let actor = Some(MixedGoals { uniform_future: 0.5, random: 0.25, current: 0.0 });
+        RunSettings { goals: Goals { actor, subgoal_steps, ..settings.goals }, ..settings.clone() }
+    }
+
+    #[test]
+    fn goals_of_policies_are_the_samplers() {
+        let (settings, task) = recorded();
+        let backend = DfdxBackend::new(settings.seed);
+        for (subgoal_steps, count) in [(0, 1), (2, 3)] {
+            let settings = with_further_goals(&settings, subgoal_steps);
+            let batches = HostBatches::new(&backend, vec![(&settings, &task)], 5).unwrap();
+            let found = further_goals(&batches);
+            let sampler = HeldOut::sampler(&settings, &task).unwrap();
+            let mut wanted = sampler.batch(settings.batch);
+            sampler.fill(5, &mut wanted).unwrap();
+            let wanted = [wanted.actor, wanted.low, wanted.high].map(|goals| goals.observations);
+            assert_eq!(found, wanted[..count]);
+        }
+        let batches = HostBatches::new(&backend, vec![(&settings, &task)], 5).unwrap();
+        assert!(further_goals(&batches).is_empty());
     }
 
     #[test]

@@ -5,11 +5,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use cm_cuda::{CudaBackend, DeviceData, GatherSettings, Gathered};
-use cm_learner::{BatchSource, Transitions};
+use cm_learner::{ActorGoals, BatchSource, Transitions};
 use cm_nn::Var;
 use cm_replay::{Dataset, Sampler};
 
-use crate::batches::{HostBatches, NOISE};
+use crate::batches::{HostBatches, NOISE, goal_kinds};
 use crate::training::Setup;
 use crate::{HeldOut, Precision, Result, RunSettings, Task};
 
@@ -90,6 +90,7 @@ impl DeviceBatches {
             stay_at_goal: settings.stay_at_goal,
             noise: settings.observation_noise,
             noise_stream: NOISE,
+            further_goals: goal_kinds(settings).count(),
         };
         let samplers = runs.iter().map(|(settings, task)| HeldOut::sampler(settings, task));
         let samplers = samplers.collect::<Result<Vec<_>>>()?;
@@ -112,12 +113,13 @@ impl DeviceBatches {
 
     /// Draws the rows of as many steps as the device has room for.
     fn draw(&self, first: u64) -> cm_nn::Result<()> {
-        let (mut steps, mut goals) = (vec![0; self.rows], vec![0; self.rows]);
         for (replica, sampler) in self.samplers.iter().enumerate() {
-            let mut numbers = Vec::with_capacity(2 * self.rows * DeviceData::SLOTS);
+            let mut drawn = vec![vec![0; self.rows]; sampler.columns()];
+            let mut numbers = Vec::with_capacity(drawn.len() * self.rows * DeviceData::SLOTS);
             for step in first..first + DeviceData::SLOTS as u64 {
-                sampler.draw_rows(step, &mut [&mut steps[..], &mut goals[..]]);
-                numbers.extend(steps.iter().chain(&goals).map(|&row| row as u32));
+                let mut columns = drawn.iter_mut().map(|column| &mut column[..]);
+                sampler.draw_rows(step, &mut columns.by_ref().collect::<Vec<_>>());
+                numbers.extend(drawn.iter().flatten().map(|&row| row as u32));
             }
             self.data.write(replica, &numbers)?;
         }
@@ -138,7 +140,7 @@ impl BatchSource<CudaBackend> for DeviceBatches {
     }
 
     fn batch(&self) -> cm_nn::Result<Transitions<CudaBackend>> {
-        let Gathered { state, action, next_state, goal, goal_action, steps_to_goal } =
+        let Gathered { state, action, next_state, goal, goal_action, steps_to_goal, further_goals } =
             self.data.gather()?;
         let var = |tensor| Var::wrap(&self.backend, tensor);
         Ok(Transitions {
@@ -148,7 +150,7 @@ impl BatchSource<CudaBackend> for DeviceBatches {
             goal: var(goal),
             goal_action: var(goal_action),
             steps_to_goal: var(steps_to_goal),
-            actor_goals: None,
+            actor_goals: ActorGoals::from_states(further_goals.into_iter().map(var).collect())?,
         })
     }
 }
@@ -156,7 +158,7 @@ impl BatchSource<CudaBackend> for DeviceBatches {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::batches::tests::{fields, recorded};
+    use crate::batches::tests::{fields, further_goals, recorded, with_further_goals};
 
     #[test]
     fn the_device_gathers_the_batches_of_the_host() {
@@ -173,6 +175,16 @@ mod tests {
             for step in 5..20 {
                 cm_nn::Backend::set_step(&backend, step).unwrap();
                 assert_eq!(fields(&gathered), fields(&host), "step {step}");
+            }
+            for subgoal_steps in [0, 2] {
+                let settings = with_further_goals(&settings, subgoal_steps);
+                let runs = [(&settings, &task)];
+                let gathered = DeviceBatches::new(&backend, &runs, 5).unwrap();
+                let host = HostBatches::new(&backend, runs.to_vec(), 5).unwrap();
+                for step in 5..15 {
+                    cm_nn::Backend::set_step(&backend, step).unwrap();
+                    assert_eq!(further_goals(&gathered), further_goals(&host), "step {step}");
+                }
             }
         }
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use cm_replay::Goals;
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, HeldOut, MethodSettings, ReadOut, Result, TaskSettings};
+use crate::{Error, HeldOut, Method, MethodSettings, ReadOut, Result, TaskSettings};
 
 /// The settings of a run: what `config.toml` in its folder holds.
 ///
@@ -110,6 +110,13 @@ impl RunSettings {
             return Err(Error::Setting { setting, expected: "at least 1", found });
         }
         self.held_out.check()?;
+        if self.method.method() == Method::Hiql && self.goals.subgoal_steps == 0 {
+            return Err(Error::Setting {
+                setting: "goals.subgoal_steps".to_owned(),
+                expected: "at least 1 for hiql, whose policies have two levels",
+                found: "0".to_owned(),
+            });
+        }
         if self.evaluate_every > 0 && self.evaluation.episodes == 0 {
             let found = "0".to_owned();
             return Err(Error::Setting {

@@ -5,7 +5,7 @@ mod task;
 use std::path::PathBuf;
 
 use anyhow::{Context, anyhow, bail};
-use cm_train::{Method, RunSettings};
+use cm_train::{Method, MethodSettings, RunSettings};
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
@@ -20,9 +20,14 @@ pub(crate) struct ConfigArguments {
     /// Train on these trajectories: CSV, npz, safetensors, HDF5 or cmdata.
     #[arg(long)]
     pub(crate) data: Option<PathBuf>,
-    /// cmd1, cmd2, crl, qrl, q-learning, gcbc or iql; cmd1 unless the settings say otherwise.
+    /// cmd1, cmd2, crl, qrl, q-learning, gcbc, iql, tmd, gcivl, gciql or hiql; cmd1 unless the
+    /// settings say otherwise.
     #[arg(long)]
     pub(crate) method: Option<Method>,
+    /// Begin with the method's settings of that name instead of the environment's: paper, code,
+    /// plane, ogbench, original, antmaze, released, revised, as far as the method has them.
+    #[arg(long)]
+    pub(crate) preset: Option<String>,
     /// TOML file of settings, such as a run's config.toml; what it leaves out has its default.
     #[arg(long)]
     pub(crate) config: Option<PathBuf>,
@@ -67,7 +72,11 @@ impl ConfigArguments {
         let method = self.method(&given).map_err(named)?;
         let task = task::task(self.env.as_deref(), self.data.as_deref(), &given).map_err(named)?;
         given.remove("task");
-        let preset = Table::try_from(task.preset(method))?;
+        let mut preset = task.preset(method);
+        if let Some(name) = &self.preset {
+            preset.method = MethodSettings::preset(method, name)?;
+        }
+        let preset = Table::try_from(preset)?;
         let mut table = merge(&preset, given, &|table| parse::<RunSettings>(&table).is_ok());
         // The file is checked by itself first, so that errors tell it from the flags.
         read(&table).map_err(named)?;
@@ -213,7 +222,7 @@ fn parse<T: DeserializeOwned>(table: &Table) -> anyhow::Result<T> {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
-    use cm_train::{AntMazeTask, MethodSettings, PointMazeTask};
+    use cm_train::{AntMazeTask, PointMazeTask};
 
     use super::*;
 

@@ -17,7 +17,7 @@
 mod settings;
 
 use cm_learner::{
-    Dimensions, Group, Learner, Metrics, StateDistance, Transitions, Update, streams,
+    Dimensions, Features, Group, Learner, Metrics, StateDistance, Transitions, Update, streams,
 };
 use cm_nn::check::require;
 use cm_nn::{Backend, Direction, Head, Mlp, Over, Parameters, Var};
@@ -48,6 +48,7 @@ use crate::Result;
 pub struct Tmd<B: Backend> {
     settings: TmdSettings,
     dimensions: Dimensions,
+    features: Features<B>,
     pairs: Vec<Pair<B>>,
     phi_group: Group<B>,
     psi_group: Group<B>,
@@ -64,28 +65,30 @@ impl<B: Backend> Tmd<B> {
     /// Refuses settings outside their ranges.
     pub fn new(backend: &B, settings: &TmdSettings, dimensions: &Dimensions) -> Result<Self> {
         settings.check()?;
-        let TmdSettings { network, features, adam, .. } = settings;
-        let (state, action) = (dimensions.state(), dimensions.action());
+        let TmdSettings { network, latent, adam, .. } = settings;
+        let features = Features::new(backend, settings.features, dimensions)?;
+        let (state, action) = (features.state_columns(), features.action_columns());
         let [mut of_phi, mut of_psi] = [0; 2].map(|_| Parameters::new(backend));
         let pairs = (0..2).map(|index| {
             let phi = format!("phi_{index}");
-            let phi = Mlp::new(&mut of_phi, &phi, state + action, network, *features)?;
-            let psi = Mlp::new(&mut of_psi, &format!("psi_{index}"), state, network, *features)?;
+            let phi = Mlp::new(&mut of_phi, &phi, state + action, network, *latent)?;
+            let psi = Mlp::new(&mut of_psi, &format!("psi_{index}"), state, network, *latent)?;
             Ok(Pair { phi, psi })
         });
         let pairs = pairs.collect::<Result<_>>()?;
         let seen = match settings.policy_sees {
             PolicySees::States => dimensions.clone(),
             PolicySees::Features | PolicySees::MovedFeatures => {
-                let (goal, whole) = (dimensions.goal_columns(), 0..state);
+                let (goal, whole) = (dimensions.goal_columns(), 0..dimensions.state());
                 let expected = "`states` unless goals are whole states";
                 require(goal == whole, "policy_sees", expected, format_args!("{goal:?}"))?;
-                Dimensions::new(*features, action, 0..*features)?
+                Dimensions::new(*latent, dimensions.action(), 0..*latent)?
             }
         };
         Ok(Self {
             settings: settings.clone(),
             dimensions: dimensions.clone(),
+            features,
             pairs,
             phi_group: Group::adam("phi", of_phi, *adam)?,
             psi_group: Group::adam("psi", of_psi, *adam)?,
@@ -95,24 +98,26 @@ impl<B: Backend> Tmd<B> {
 
     /// The loss of `phi` and `psi`, `[1, 1]`. Adds its three terms to the metrics.
     pub fn critic_loss(&self, batch: &Transitions<B>, metrics: &mut Metrics<B>) -> Result<Var<B>> {
-        let Self { settings, .. } = self;
-        let pair = Var::concat_columns(&[&batch.state, &batch.action])?;
+        let Self { settings, features, .. } = self;
+        let pair = features.state_action(&batch.state, &batch.action)?;
+        let states = Var::concat_rows(&[&batch.state, &batch.goal])?;
+        let (states, next_state) = (features.state(&states)?, features.state(&batch.next_state)?);
         let invariant = match settings.invariant_actions {
             InvariantActions::Own => None,
             InvariantActions::Permuted => {
                 let rows = batch.action.rows();
                 let order = Var::permutation(batch.action.backend(), rows, streams::GOAL_ACTIONS)?;
                 let action = batch.action.gather_rows(&order)?;
-                Some(Var::concat_columns(&[&batch.state, &action])?)
+                Some(features.state_action(&batch.state, &action)?)
             }
         };
         let mut terms = Vec::with_capacity(self.pairs.len());
         for Pair { phi, psi } in &self.pairs {
             let from = phi.forward(&pair)?;
-            let both = psi.forward(&Var::concat_rows(&[&batch.state, &batch.goal])?)?;
+            let both = psi.forward(&states)?;
             let rows = batch.state.rows();
             let (here, goal) = (both.slice_rows(0..rows)?, both.slice_rows(rows..2 * rows)?);
-            let next = psi.forward(&batch.next_state)?.stop_gradient();
+            let next = psi.forward(&next_state)?.stop_gradient();
 
             // The distance from every (s, a) of the batch to every goal.
             let distance = self.all(&from, &goal)?;
@@ -152,10 +157,11 @@ impl<B: Backend> Tmd<B> {
     /// The policy's loss, `[1, 1]`: the larger distance from its action, held to the data.
     pub fn policy_loss(&self, batch: &Transitions<B>, metrics: &mut Metrics<B>) -> Result<Var<B>> {
         let [goal, _] = self.actor.goals(batch)?;
-        let ends = self.pairs.iter().map(|pair| Ok(pair.psi.forward(&goal)?.stop_gradient()));
+        let seen = self.features.state(&goal)?;
+        let ends = self.pairs.iter().map(|pair| Ok(pair.psi.forward(&seen)?.stop_gradient()));
         let ends = ends.collect::<Result<Vec<_>>>()?;
         let distance = |action: &Var<B>| {
-            let pair = Var::concat_columns(&[&batch.state, action])?;
+            let pair = self.features.state_action(&batch.state, action)?;
             self.larger(|index, networks| self.own(&networks.phi.forward(&pair)?, &ends[index]))
         };
         if self.settings.policy_sees == PolicySees::States {
@@ -180,14 +186,16 @@ impl<B: Backend> Tmd<B> {
         action: &Var<B>,
         goal: &Var<B>,
     ) -> Result<Var<B>> {
-        let pair = Var::concat_columns(&[state, action])?;
-        self.larger(|_, Pair { phi, psi }| self.own(&phi.forward(&pair)?, &psi.forward(goal)?))
+        let pair = self.features.state_action(state, action)?;
+        let goal = self.features.state(goal)?;
+        self.larger(|_, Pair { phi, psi }| self.own(&phi.forward(&pair)?, &psi.forward(&goal)?))
     }
 
     /// What the policy sees of a state.
     fn seen(&self, state: &Var<B>) -> Result<Var<B>> {
         let [first, second] = [&self.pairs[0].psi, &self.pairs[1].psi];
-        let mean = first.forward(state)?.add(&second.forward(state)?)?.scale(0.5)?;
+        let state = self.features.state(state)?;
+        let mean = first.forward(&state)?.add(&second.forward(&state)?)?.scale(0.5)?;
         match self.settings.policy_sees {
             PolicySees::MovedFeatures => Ok(mean),
             _ => Ok(mean.stop_gradient()),
@@ -245,7 +253,8 @@ impl<B: Backend> Tmd<B> {
 impl<B: Backend> StateDistance<B> for Tmd<B> {
     fn points(&self, state: &Var<B>) -> Result<Var<B>> {
         let [first, second] = [&self.pairs[0].psi, &self.pairs[1].psi];
-        Var::concat_columns(&[&first.forward(state)?, &second.forward(state)?])
+        let state = self.features.state(state)?;
+        Var::concat_columns(&[&first.forward(&state)?, &second.forward(&state)?])
     }
 
     fn rows(&self, from: &Var<B>, to: &Var<B>) -> Result<Var<B>> {
@@ -264,9 +273,9 @@ impl<B: Backend> Tmd<B> {
         to: &Var<B>,
         distance: impl Fn(&Var<B>, &Var<B>) -> Result<Var<B>>,
     ) -> Result<Var<B>> {
-        let features = self.settings.features;
+        let latent = self.settings.latent;
         let half = |index: usize| {
-            let range = index * features..(index + 1) * features;
+            let range = index * latent..(index + 1) * latent;
             distance(&from.slice_columns(range.clone())?, &to.slice_columns(range)?)
         };
         half(0)?.maximum(&half(1)?)

@@ -16,7 +16,9 @@ pub struct TmdSettings {
     /// The head that compares features. A max-mean reduction keeps its logit: it is not learned.
     pub head: Head,
     /// Number of features of `phi` and `psi`.
-    pub features: usize,
+    pub latent: usize,
+    /// What they see of states and actions.
+    pub features: FeatureSettings,
     /// Hidden layers of `phi` and `psi`, of which there are two each.
     pub network: MlpSettings,
     /// What moves `phi` and `psi`.
@@ -103,7 +105,8 @@ impl TmdSettings {
         let actor = ActorSettings::ogbench();
         Self {
             head: ogbench_head(8, 512),
-            features: 512,
+            latent: 512,
+            features: FeatureSettings::Raw,
             network: MlpSettings::ogbench(),
             adam: actor.adam,
             discount: 0.99,
@@ -161,12 +164,32 @@ impl TmdSettings {
         }
     }
 
+    /// The 2-D experiment, which has no TMD in the authors' script: its networks, policy, discount
+    /// and rates; 128 features, distances that are log ratios in every loss.
+    pub fn plane() -> Self {
+        let actor = ActorSettings::plane();
+        Self {
+            head: ogbench_head(8, 128),
+            latent: 128,
+            features: FeatureSettings::PLANE,
+            network: actor.policy.network.clone(),
+            adam: actor.adam,
+            discount: 0.8,
+            contrastive_divisor: 1.0,
+            action_invariance: 0.1,
+            temporal_invariance: 0.1,
+            actor,
+            ..Self::released()
+        }
+    }
+
     /// Refuses settings outside their ranges.
     pub fn check(&self) -> Result<()> {
-        if let Err(refused) = self.head.check(self.features) {
+        if let Err(refused) = self.head.check(self.latent) {
             let expected = "a number of features that the head divides";
-            return require(false, "features", expected, refused);
+            return require(false, "latent", expected, refused);
         }
+        self.features.check().within("features")?;
         self.network.check().within("network")?;
         self.adam.check().within("adam")?;
         fraction("discount", self.discount)?;

@@ -205,7 +205,7 @@ fn tmd(file: &File) -> TmdSettings {
     assert!(covered, "{}: distances without actions are not covered", file.name);
     TmdSettings {
         head,
-        features,
+        latent: features,
         network: network(file),
         adam: adam(file),
         discount: file.number("discount"),

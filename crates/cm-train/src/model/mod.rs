@@ -15,8 +15,8 @@ pub(crate) use self::extras::Extras;
 pub use self::places::Places;
 use crate::plan::Roads;
 use crate::{
-    Calibration, Error, Evaluation, ReadOut, Result, RunFolder, RunSettings, Scaling, Steps, World,
-    evaluate,
+    Calibration, Error, Evaluation, Method, ReadOut, Result, RunFolder, RunSettings, Scaling,
+    Steps, World, evaluate,
 };
 
 /// Rows that are worked on at a time, so that memory does not grow with what is asked.
@@ -86,7 +86,10 @@ impl Model {
 
     /// Whether the triangle inequality holds exactly for what [`distances`](Self::distances) gives.
     pub fn is_quasimetric(&self) -> bool {
-        self.settings.method.method().is_quasimetric() && self.read_out().is_quasimetric()
+        let (method, read_out) = (self.settings.method.method(), self.read_out());
+        // TMD compares pairs of a state and an action with states: nothing is 0 from itself.
+        let of_states = read_out != ReadOut::NoAction || method != Method::Tmd;
+        method.is_quasimetric() && read_out.is_quasimetric() && of_states
     }
 
     /// The share of triples that violated the triangle inequality when training ended, if it does

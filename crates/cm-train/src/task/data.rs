@@ -79,7 +79,7 @@ impl RunSettings {
     /// there and not next to it spends itself on that. They are cut at the trajectory's end.
     pub fn own_data(method: Method, file: PathBuf) -> Self {
         let read_out = match method {
-            Method::Cmd1 | Method::Cmd2 | Method::Qrl => ReadOut::Composed,
+            Method::Cmd1 | Method::Cmd2 | Method::Qrl | Method::Tmd => ReadOut::Composed,
             _ => ReadOut::DataActions,
         };
         Self {
@@ -90,7 +90,7 @@ impl RunSettings {
             observation_noise: 0.0,
             stay_at_goal: false,
             evaluate_every: 0,
-            goals: Goals::geometric(0.9),
+            goals: method.goals(Goals::geometric(0.9), 10),
             task: DataTask { file, goal: None, scale: true }.into(),
             method: MethodSettings::own_data(method),
             ..Self::plane(method)

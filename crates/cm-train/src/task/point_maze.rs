@@ -78,9 +78,10 @@ impl RunSettings {
             log_every: 100,
             evaluate_every: 5_000,
             checkpoint_every: 5_000,
-            read_out: ReadOut::NoAction,
+            read_out: if method == Method::Tmd { ReadOut::States } else { ReadOut::NoAction },
             held_out: HeldOut::default(),
-            goals: Goals { include_current: true, end: End::Clip, ..Goals::geometric(0.8) },
+            goals: method
+                .goals(Goals { include_current: true, end: End::Clip, ..Goals::geometric(0.8) }, 5),
             evaluation: EvaluationSettings::default(),
             task: PointMazeTask::default().into(),
             method: MethodSettings::plane(method),

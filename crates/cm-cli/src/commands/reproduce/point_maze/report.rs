@@ -22,7 +22,8 @@ fn authors(method: Method) -> Option<Spread> {
         Method::Qrl => spread(0.38, 0.01),
         Method::QLearning => spread(0.20, 0.02),
         Method::Gcbc => spread(0.28, 0.02),
-        Method::Iql => None,
+        // Not in the authors' script.
+        Method::Iql | Method::Tmd | Method::Gcivl | Method::Gciql | Method::Hiql => None,
     }
 }
 
