@@ -1,6 +1,6 @@
 //! How often a policy reaches its goals.
 
-use cm_envs::{Outcome, Rollout, success_rate};
+use cm_envs::{Outcome, Rollout, success_rate, task_success_rates};
 use cm_learner::Learner;
 use cm_nn::{Backend, Var};
 
@@ -11,6 +11,8 @@ use crate::{Result, Scaling, World};
 pub struct Evaluation {
     /// The share of episodes that reached their goals.
     pub success: f64,
+    /// The same of each of the world's tasks, if there are several.
+    pub tasks: Vec<f64>,
     /// Mean number of steps of the episodes, those that failed counted at their horizon.
     pub mean_steps: f64,
     /// The episodes.
@@ -40,6 +42,10 @@ pub fn evaluate<B: Backend>(
     let steps: usize = outcomes.iter().map(|outcome| outcome.steps).sum();
     Ok(Evaluation {
         success: success_rate(&outcomes),
+        tasks: match world.tasks() {
+            ..2 => Vec::new(),
+            several => task_success_rates(&outcomes, several),
+        },
         mean_steps: steps as f64 / outcomes.len().max(1) as f64,
         outcomes,
     })

@@ -41,6 +41,7 @@ pub use run::RunFolder;
 pub use scaling::Scaling;
 pub use settings::{EvaluationSettings, RunSettings};
 pub use task::{
-    Act, AntMazeTask, DataTask, EnvironmentKind, PointMazeTask, Task, TaskSettings, World,
+    Act, AntMazeTask, DataTask, EnvironmentKind, OgMazeTask, PointMazeTask, Task, TaskSettings,
+    World,
 };
 pub use training::{Event, Replica, Report, Timings, train_on};

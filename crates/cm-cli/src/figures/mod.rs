@@ -1,9 +1,11 @@
 //! Pictures: maps of the plane, curves over training, the data of the 2-D experiment.
 
+mod bars;
 mod chart;
 mod data;
 mod map;
 
+pub(crate) use bars::{Bars, Group};
 pub(crate) use chart::{Chart, Curve};
 pub(crate) use data::DataFigure;
 pub(crate) use map::Map;

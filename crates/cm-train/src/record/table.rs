@@ -73,7 +73,7 @@ pub struct MetricRow {
 }
 
 /// A row of `evaluations.csv`.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct EvaluationRow {
     /// Steps done.
     pub step: u64,
@@ -81,6 +81,8 @@ pub struct EvaluationRow {
     pub success: f64,
     /// Mean number of steps of an episode.
     pub mean_steps: f64,
+    /// The share of each of the environment's tasks, if it has several.
+    pub tasks: Vec<f64>,
 }
 
 /// Reads a run's `metrics.csv`.
@@ -119,7 +121,10 @@ pub fn read_evaluations(path: &Path) -> Result<Vec<EvaluationRow>> {
                 .map(|(_, value)| *value)
                 .ok_or_else(|| Error::content(path, format!("expected a column `{name}`")))
         };
-        Ok(EvaluationRow { step, success: get("success")?, mean_steps: get("mean_steps")? })
+        let tasks = values.iter().filter(|(name, _)| name.starts_with("task_"));
+        let tasks = tasks.map(|(_, value)| *value).collect();
+        let (success, mean_steps) = (get("success")?, get("mean_steps")?);
+        Ok(EvaluationRow { step, success, mean_steps, tasks })
     });
     rows.collect()
 }

@@ -6,6 +6,7 @@ mod ant_maze;
 mod data;
 mod environment;
 mod list;
+mod og_maze;
 mod point_maze;
 mod world;
 
@@ -22,12 +23,13 @@ pub use self::data::DataTask;
 use self::environment::Environment;
 pub use self::environment::EnvironmentKind;
 use self::list::{List, ReadOneOf};
+pub use self::og_maze::OgMazeTask;
 pub use self::point_maze::PointMazeTask;
 pub use self::world::{Act, World};
 use crate::{Error, Method, Result, RunSettings, Scaling};
 
 /// Every environment, in the order of messages and help texts.
-type All = (PointMazeTask, (AntMazeTask, (DataTask, ())));
+type All = (PointMazeTask, (AntMazeTask, (OgMazeTask, (DataTask, ()))));
 
 /// Which task, with its settings: in TOML a table of the environment's key, `[task.point-maze]`.
 ///
@@ -152,7 +154,8 @@ mod tests {
         let ant =
             AntMazeTask { task: "antmaze-umaze-v2".into(), file: "a.cmdata".into(), scale: false };
         let data = DataTask { file: "walks.csv".into(), goal: Some([0, 2]), scale: true };
-        let tasks = [TaskSettings::from(point), ant.into(), data.into()];
+        let og = OgMazeTask { task: "antmaze-large-stitch-v0".into(), file: "b.npz".into() };
+        let tasks = [TaskSettings::from(point), ant.into(), og.into(), data.into()];
         for (index, task) in tasks.iter().enumerate() {
             let settings = task.preset(Method::Cmd1);
             assert_eq!(settings.task, *task);

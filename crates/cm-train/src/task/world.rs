@@ -18,6 +18,9 @@ pub trait World: fmt::Debug + Send + Sync {
     /// [`Env::places`].
     fn places(&self) -> Option<&[[f32; 2]]>;
 
+    /// [`Env::tasks`].
+    fn tasks(&self) -> usize;
+
     /// [`rollout`] with a policy that fills in actions for observations and goals.
     fn rollout(&self, plan: &Rollout, act: &mut Act<'_>) -> Result<Vec<Outcome>>;
 }
@@ -36,6 +39,10 @@ impl<E: Env + fmt::Debug + Send> World for E {
 
     fn places(&self) -> Option<&[[f32; 2]]> {
         Env::places(self)
+    }
+
+    fn tasks(&self) -> usize {
+        Env::tasks(self)
     }
 
     fn rollout(&self, plan: &Rollout, act: &mut Act<'_>) -> Result<Vec<Outcome>> {

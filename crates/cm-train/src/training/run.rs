@@ -214,7 +214,9 @@ impl<'a> Run<'a> {
         let (found, parameters) = pending.wait()?;
         self.timings.evaluating += started.elapsed();
         let success = found.success;
-        let values = [("success", success), ("mean_steps", found.mean_steps)];
+        let names: Vec<String> = (1..=found.tasks.len()).map(|k| format!("task_{k}")).collect();
+        let mut values = vec![("success", success), ("mean_steps", found.mean_steps)];
+        values.extend(names.iter().map(String::as_str).zip(found.tasks));
         self.evaluations.push(step, &values)?;
         self.events.push(step, &values)?;
         self.evaluated = Some(step);

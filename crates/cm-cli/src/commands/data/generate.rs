@@ -160,7 +160,7 @@ pub(crate) fn print(generated: &Generated) {
 }
 
 /// What there is now of OGBench's.
-fn print_ogbench(generated: &OgGenerated) {
+pub(crate) fn print_ogbench(generated: &OgGenerated) {
     let files = [Some(&generated.training), generated.validation.as_ref()];
     for (path, made) in files.into_iter().flatten() {
         match made {

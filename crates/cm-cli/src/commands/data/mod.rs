@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 use cm_data::{Cache, DownloadSettings, Manifest};
 use cm_replay::ReadOptions;
 
-pub(crate) use self::generate::print as print_generated;
+pub(crate) use self::generate::{print as print_generated, print_ogbench};
 use crate::bars::Bars;
 
 #[derive(Args)]

@@ -1,7 +1,8 @@
-//! `cm reproduce`: experiments of the paper from one command. Each has a folder; what they share
+//! `cm reproduce`: experiments of the paper, and OGBench's, from one command. Each has a folder; what they share
 //! lies beside them.
 
 mod ant_maze;
+mod ogbench;
 pub(super) mod output;
 mod point_maze;
 pub(super) mod results;
@@ -25,6 +26,8 @@ enum Experiment {
     Pointmaze(point_maze::Arguments),
     /// The table on D4RL's AntMaze.
     Antmaze(ant_maze::Arguments),
+    /// OGBench's tables on its mazes, and the TMD paper's.
+    Ogbench(ogbench::Arguments),
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
@@ -33,5 +36,6 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     match experiment {
         Experiment::Pointmaze(arguments) => point_maze::run(&arguments, device),
         Experiment::Antmaze(arguments) => ant_maze::run(&arguments, device),
+        Experiment::Ogbench(arguments) => ogbench::run(&arguments, device),
     }
 }

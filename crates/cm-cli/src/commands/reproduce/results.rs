@@ -121,6 +121,7 @@ pub(super) mod tests {
             step: 1000 * index as u64,
             success,
             mean_steps: 1.0,
+            tasks: Vec::new(),
         };
         values.iter().enumerate().map(row).collect()
     }

@@ -5,8 +5,9 @@ use std::fmt::Write;
 use anyhow::bail;
 
 /// Names and texts of the files in `plans/`, in the order of their names.
-const SHIPPED: [(&str, &str); 2] = [
+const SHIPPED: [(&str, &str); 3] = [
     ("antmaze", include_str!("../../../plans/antmaze.toml")),
+    ("ogbench", include_str!("../../../plans/ogbench.toml")),
     ("pointmaze", include_str!("../../../plans/pointmaze.toml")),
 ];
 
