@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod authors_code;
+pub mod controlled;
 mod exact;
 mod fixture;
 mod follow;
@@ -9,6 +10,7 @@ mod ogbench;
 pub mod study;
 
 pub use authors_code::authors_code;
+pub use controlled::controlled_distances;
 pub use exact::exact_distances;
 pub use follow::follows_the_cpu;
 pub use learners::{Make, learners};
@@ -34,6 +36,10 @@ macro_rules! learner_tests {
         });
         $crate::learner_tests!(@if $runs; ogbench_code, {
             $crate::ogbench_code(&cm_nn::testing::Suite::new($make, $tolerance))
+        });
+        $crate::learner_tests!(@if $runs; controlled_distances, {
+            $crate::controlled_distances(&cm_nn::testing::Suite::new($make, $tolerance));
+            Ok(())
         });
         $crate::learner_tests!(@if $runs; exact_distances_of_a_stochastic_chain, {
             $crate::exact_distances(&cm_nn::testing::Suite::new($make, $tolerance), 0);

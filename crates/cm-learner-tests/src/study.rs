@@ -12,7 +12,7 @@ use cm_policy::ActorSettings;
 use cm_random::{Philox, below_u32, unit_f64};
 use rand_core::Rng;
 
-type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// The stream that batches are drawn from.
 const BATCHES: u32 = 0x300;
@@ -304,7 +304,7 @@ impl Data {
     }
 }
 
-fn one_hot(indices: &[u32], size: usize) -> Vec<f32> {
+pub(crate) fn one_hot(indices: &[u32], size: usize) -> Vec<f32> {
     let mut values = vec![0.0; indices.len() * size];
     for (row, &index) in indices.iter().enumerate() {
         values[row * size + index as usize] = 1.0;
@@ -329,7 +329,7 @@ fn all_distances<B: Backend>(
     Ok(distances.to_vec()?.into_iter().map(f64::from).collect())
 }
 
-fn worst_triangle(distances: &[f64], states: usize) -> f64 {
+pub(crate) fn worst_triangle(distances: &[f64], states: usize) -> f64 {
     let d = |x: usize, y: usize| distances[x * states + y];
     let mut worst = f64::NEG_INFINITY;
     for x in 0..states {

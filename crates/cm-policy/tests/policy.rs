@@ -1,6 +1,6 @@
 //! Densities, extraction losses and goals against closed forms.
 
-use cm_learner::{ActorGoals, Dimensions, Metrics, Transitions};
+use cm_learner::{Dimensions, Metrics, Transitions};
 use cm_nn::testing::Exact;
 use cm_nn::{DfdxBackend, MlpSettings, Over, Parameters, Var, gradients};
 use cm_policy::{
@@ -210,31 +210,6 @@ fn extraction_losses_are_what_they_say() -> cm_nn::Result<()> {
             assert!(error < 1e-4 * wanted.abs(), "{cloning:?} {extraction:?}: {loss} {wanted}");
         }
     }
-    Ok(())
-}
-
-/// Where the policy's goals are drawn apart, it learns from those alone.
-#[test]
-fn goals_of_its_own_take_the_place_of_the_others() -> cm_nn::Result<()> {
-    let backend = DfdxBackend::new(0);
-    let shared = batch(&backend);
-    let settings = ActorSettings {
-        policy: small(PolicyKind::UnitGaussian),
-        extraction: Extraction::ScaledDistance { alpha: 0.7 },
-        ..ActorSettings::ogbench()
-    };
-    let actor = Actor::new(&backend, &settings, &dimensions())?;
-    let loss = |batch: &Transitions<B>| {
-        let [goal, _] = actor.goals(batch)?;
-        actor.loss(batch, &goal, distance, &mut Metrics::new())?.item()
-    };
-    let apart = |goal: &Var<B>| Transitions {
-        goal: shared.state.clone(),
-        actor_goals: Some(ActorGoals { goal: goal.clone(), subgoals: None }),
-        ..batch(&backend)
-    };
-    assert_eq!(loss(&apart(&shared.goal))?, loss(&shared)?);
-    assert_ne!(loss(&apart(&shared.next_state))?, loss(&shared)?);
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! Trains CMD-1, CMD-2 and contrastive RL on trajectories of processes whose successor distance is
 //! known exactly, prints how close they come, draws learned against exact distances, and fails if
-//! CMD is not as close as it should be.
+//! CMD is not as close as it should be. Then TMD and QRL on processes with actions, against the
+//! distance of the best policy.
 //!
 //! ```sh
 //! cargo run --release -p cm-learner-tests --example learned_against_exact -- --out figures
@@ -12,6 +13,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
+use cm_learner_tests::controlled::{BUDGET, ControlledMethod, processes};
 use cm_learner_tests::study::{Budget, Method, Outcome, SMALL, studies};
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -48,7 +50,10 @@ fn main() -> ExitCode {
 fn run(arguments: &Arguments) -> Result<Vec<String>, Box<dyn std::error::Error>> {
     let studies = studies()?;
     let budget = Budget { steps: arguments.steps, ..SMALL };
-    let total = studies.len() * Method::ALL.len() * budget.steps;
+    // Long enough for a distance to be passed back from every goal to every state.
+    let controlled = Budget { steps: BUDGET.steps.max(arguments.steps), ..BUDGET };
+    let total = studies.len() * Method::ALL.len() * budget.steps
+        + processes()?.len() * ControlledMethod::ALL.len() * controlled.steps;
     let style = ProgressStyle::with_template("{bar:40} {pos}/{len} steps, {eta} left, {msg}")?;
     let bar = ProgressBar::new(total as u64).with_style(style);
     println!(
@@ -81,6 +86,24 @@ fn run(arguments: &Arguments) -> Result<Vec<String>, Box<dyn std::error::Error>>
             failures.extend(lacking.iter().map(|lack| format!("{what}: {lack}")));
         }
         rows.push((study.name, outcomes));
+    }
+    for process in processes()? {
+        let outcome = |method: ControlledMethod| {
+            bar.set_message(format!("{}, {}", method.title(), process.name));
+            let backend = cm_nn::DfdxBackend::new(arguments.seed);
+            let outcome = process.run(&backend, method, &controlled, arguments.seed)?;
+            bar.inc(controlled.steps as u64);
+            let (rank, error) = (outcome.rank_correlation(), outcome.mean_error());
+            let (name, method) = (process.name, format!("{}, controlled", method.title()));
+            let (pairs, triangle) = (outcome.points.len(), outcome.worst_triangle);
+            let line =
+                format!("{name:22} {method:18} {pairs:6} {rank:8.4} {error:11.4} {triangle:10.1e}");
+            bar.suspend(|| println!("{line}"));
+            Ok::<_, Box<dyn std::error::Error>>(outcome)
+        };
+        let [tmd, qrl] = [outcome(ControlledMethod::Tmd)?, outcome(ControlledMethod::Qrl)?];
+        let lacks = process.lacks(&tmd, &qrl);
+        failures.extend(lacks.iter().map(|lack| format!("{}: {lack}", process.name)));
     }
     bar.finish_and_clear();
     std::fs::create_dir_all(&arguments.out)
