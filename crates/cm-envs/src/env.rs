@@ -75,4 +75,10 @@ pub trait Env: Sync {
     fn places(&self) -> Option<&[[f32; 2]]> {
         None
     }
+
+    /// What stands in the way, for pictures: rectangles of the plane that
+    /// [`position`](Self::position) is in, each by its lower left and its upper right corner.
+    fn walls(&self) -> Vec<[[f32; 2]; 2]> {
+        Vec::new()
+    }
 }

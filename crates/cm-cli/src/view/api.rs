@@ -12,6 +12,7 @@ use super::http::{Answer, Request};
 use crate::commands::data_states;
 use crate::words::{in_json, in_words, warning};
 
+const SCRIPT: &str = "text/javascript; charset=utf-8";
 /// Most states that are shown.
 const MOST_STATES: usize = 40_000;
 /// Most rows of a curve.
@@ -53,7 +54,9 @@ impl Runs {
         let text = |kind, text: &str| Ok(Answer::new(kind, text));
         let found = match request.path.as_str() {
             "/" => text("text/html; charset=utf-8", include_str!("page/index.html")),
-            "/page.js" => text("text/javascript; charset=utf-8", include_str!("page/page.js")),
+            "/page.js" => text(SCRIPT, include_str!("page/page.js")),
+            "/draw.js" => text(SCRIPT, include_str!("page/draw.js")),
+            "/curves.js" => text(SCRIPT, include_str!("page/curves.js")),
             "/page.css" => text("text/css; charset=utf-8", include_str!("page/page.css")),
             "/favicon.ico" => Ok(Answer::new("image/x-icon", Vec::new())),
             "/api/runs" => self.list(),
@@ -84,6 +87,7 @@ impl Runs {
                         "width": model.dimensions().state(),
                         "states": loaded.places.states().len() / model.dimensions().state(),
                         "episodes": loaded.task.world.is_some(),
+                        "walls": loaded.task.world.as_ref().map(|world| world.walls()),
                         "composed": model.roads().is_some(),
                         "version": version(loaded.modified),
                     })

@@ -153,6 +153,22 @@ impl Browser {
         }
     }
 
+    /// A finger that taps.
+    pub(crate) fn tap(&mut self, (x, y): (f64, f64)) {
+        self.call("Emulation.setTouchEmulationEnabled", json!({ "enabled": true }));
+        for (kind, points) in [("touchStart", json!([{ "x": x, "y": y }])), ("touchEnd", json!([]))]
+        {
+            let touch = json!({ "type": kind, "touchPoints": points });
+            self.call("Input.dispatchTouchEvent", touch);
+        }
+    }
+
+    /// As somebody sees the page whose system is dark, or light.
+    pub(crate) fn scheme(&mut self, scheme: &str) {
+        let feature = json!({ "name": "prefers-color-scheme", "value": scheme });
+        self.call("Emulation.setEmulatedMedia", json!({ "features": [feature] }));
+    }
+
     pub(crate) fn screenshot(&mut self, file: &Path) {
         let found = self.call("Page.captureScreenshot", json!({ "format": "png" }));
         let text = found["data"].as_str().unwrap();

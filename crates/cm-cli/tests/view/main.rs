@@ -1,6 +1,7 @@
 //! `cm view` in a real browser, and requests that no browser sends.
 
 mod browser;
+mod several;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -36,8 +37,13 @@ fn serve(folder: &Path) -> Server {
     let train =
         ["train", "--data", "ring.csv", "--name", "ring", "--steps", "300", "--batch", "64"];
     cm(folder, &train);
+    serve_runs(folder, &["runs/ring"])
+}
+
+fn serve_runs(folder: &Path, runs: &[&str]) -> Server {
     let mut child = Command::new(env!("CARGO_BIN_EXE_cm"))
-        .args(["view", "runs/ring", "--no-open"])
+        .args(["view", "--no-open"])
+        .args(runs)
         .current_dir(folder)
         .stdout(Stdio::piped())
         .spawn()
@@ -72,8 +78,8 @@ fn hostile_requests_are_refused_and_harm_nothing() {
     assert!(server.address.starts_with("http://127.0.0.1:"), "{}", server.address);
     let status = |answer: &str| answer.split(' ').nth(1).unwrap_or_default().to_owned();
     let good =
-        ["/", "/page.js", "/page.css", "/api/runs", "/api/states?run=0", "/api/curves?run=0"];
-    for path in good {
+        ["/", "/page.css", "/api/runs", "/api/states?run=0", "/api/curves?run=0", "/favicon.ico"];
+    for path in good.into_iter().chain(["/page.js", "/draw.js", "/curves.js"]) {
         assert_eq!(status(&server.get(path)), "200", "{path}");
     }
     let bad = [
@@ -114,35 +120,43 @@ fn hostile_requests_are_refused_and_harm_nothing() {
     assert_eq!(status(&server.get("/api/map?run=0&to=10,0")), "200");
 }
 
-/// Load, click, see the map change, drag, and read the number that `cm distance` prints.
-#[test]
-fn the_page_works_in_a_browser() {
-    let Some(mut browser) = Browser::start() else {
+/// None, said on stderr, where there is no browser.
+fn browser() -> Option<Browser> {
+    let browser = Browser::start();
+    if browser.is_none() {
         let required = std::env::var_os("CM_REQUIRE_BROWSER").is_some_and(|text| !text.is_empty());
         assert!(!required, "there is no Chromium");
         eprintln!("SKIPPED: no Chromium was found; set CM_CHROMIUM to its program");
-        return;
+    }
+    browser
+}
+
+/// Where a state is on the screen, margins included.
+fn screen(browser: &mut Browser, run: usize, x: f64, y: f64) -> (f64, f64) {
+    let place = |part: usize| {
+        format!(
+            "(() => {{ const c = view.runs[{run}].canvas, b = c.getBoundingClientRect(); \
+             const p = pixel(c, [{x}, {y}]); \
+             return [b.left + p[0] * b.width / c.width, b.top + p[1] * b.height / c.height][{part}]; }})()"
+        )
     };
+    (browser.number(&place(0)), browser.number(&place(1)))
+}
+
+/// Load, click, see the map change, drag, and read the number that `cm distance` prints.
+#[test]
+fn the_page_works_in_a_browser() {
+    let Some(mut browser) = browser() else { return };
     let scratch = tempfile::tempdir().unwrap();
     let server = serve(scratch.path());
     browser.open(&server.address);
     browser.wait("document.body.dataset.ready === 'true'");
     let sum = "view.runs[0].values.filter(Number.isFinite).reduce((a, b) => a + b, 0)";
     let before = browser.number(sum);
-    // Where a state is on the screen, margins included.
-    let at = |browser: &mut Browser, x: f64, y: f64| -> (f64, f64) {
-        let place = |part: usize| {
-            format!(
-                "(() => {{ const c = view.runs[0].canvas, b = c.getBoundingClientRect(); \
-                 const p = pixel(c, [{x}, {y}]); \
-                 return [b.left + p[0] * b.width / c.width, b.top + p[1] * b.height / c.height][{part}]; }})()"
-            )
-        };
-        (browser.number(&place(0)), browser.number(&place(1)))
-    };
+    let at = |browser: &mut Browser, x, y| screen(browser, 0, x, y);
     let goal = at(&mut browser, -10.0, 0.0);
     browser.click(goal);
-    browser.wait("Math.abs(view.goal[0] + 10) < 0.2 && view.runs[0].wanted > 1");
+    browser.wait("Math.abs(view.goal[0] + 10) < 0.2 && view.wanted > 1");
     browser.wait(&format!("Math.abs({sum} - {before}) > 1e-3"));
 
     // The start is dragged; the page then says what the program says.
@@ -154,7 +168,7 @@ fn the_page_works_in_a_browser() {
     browser.wait("view.runs[0].path && Math.abs(view.runs[0].path.states[0][1] + 10) < 0.3");
     let text = |browser: &mut Browser, what: &str| browser.text(&format!("view.{what}.join()"));
     let (from, to) = (text(&mut browser, "start"), text(&mut browser, "goal"));
-    browser.wait("view.runs[0].shown === view.runs[0].wanted");
+    browser.wait("view.shown === view.wanted");
     let shown = browser.text("view.runs[0].result.textContent");
     let printed = cm(scratch.path(), &["distance", "runs/ring", "--from", &from, "--to", &to]);
     let (_, words) = printed.trim().split_once("]: ").unwrap();

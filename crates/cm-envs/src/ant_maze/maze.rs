@@ -74,6 +74,18 @@ impl Maze {
         self.cells().filter(|&cell| !self.is_wall(cell)).collect()
     }
 
+    /// The walls in the plane, cell by cell: lower left and upper right corners.
+    ///
+    /// ```
+    /// use cm_envs::ant_maze::Maze;
+    ///
+    /// let walls = Maze::Umaze.walls();
+    /// assert_eq!((walls.len(), walls[0]), (18, [[-6.0, -6.0], [-2.0, -2.0]]));
+    /// ```
+    pub fn walls(self) -> Vec<[[f64; 2]; 2]> {
+        self.cells().filter(|&cell| self.is_wall(cell)).map(Cell::corners).collect()
+    }
+
     /// The cell with the goal of the evaluation.
     ///
     /// ```
@@ -119,6 +131,11 @@ impl Cell {
     /// The middle of the cell in the plane.
     pub fn center(self) -> [f64; 2] {
         [SCALE * (self.column as f64 - 1.0), SCALE * (self.row as f64 - 1.0)]
+    }
+
+    /// The lower left and the upper right corner of the cell in the plane.
+    pub fn corners(self) -> [[f64; 2]; 2] {
+        [-0.5, 0.5].map(|half| self.center().map(|x| x + half * SCALE))
     }
 }
 

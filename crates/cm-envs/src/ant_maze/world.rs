@@ -126,6 +126,11 @@ impl Env for AntMaze {
     fn position(&self, episode: &AntEpisode) -> [f32; 2] {
         episode.ant.xy().map(|number| number as f32)
     }
+
+    fn walls(&self) -> Vec<[[f32; 2]; 2]> {
+        let walls = self.task.maze().walls().into_iter();
+        walls.map(|corners| corners.map(|corner| corner.map(|number| number as f32))).collect()
+    }
 }
 
 /// Whether a place counts as the goal: within 0.5 of it.

@@ -169,4 +169,10 @@ impl Env for OgMaze {
     fn position(&self, episode: &OgEpisode) -> [f32; 2] {
         episode.body.xy().map(|number| number as f32)
     }
+
+    fn walls(&self) -> Vec<[[f32; 2]; 2]> {
+        let maze = self.task.maze;
+        let walls = maze.cells().filter(|&cell| maze.is_wall(cell));
+        walls.map(|cell| cell.corners().map(|corner| corner.map(|x| x as f32))).collect()
+    }
 }

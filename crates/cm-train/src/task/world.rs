@@ -21,6 +21,9 @@ pub trait World: fmt::Debug + Send + Sync {
     /// [`Env::tasks`].
     fn tasks(&self) -> usize;
 
+    /// [`Env::walls`].
+    fn walls(&self) -> Vec<[[f32; 2]; 2]>;
+
     /// [`rollout`] with a policy that fills in actions for observations and goals.
     fn rollout(&self, plan: &Rollout, act: &mut Act<'_>) -> Result<Vec<Outcome>>;
 }
@@ -43,6 +46,10 @@ impl<E: Env + fmt::Debug + Send> World for E {
 
     fn tasks(&self) -> usize {
         Env::tasks(self)
+    }
+
+    fn walls(&self) -> Vec<[[f32; 2]; 2]> {
+        Env::walls(self)
     }
 
     fn rollout(&self, plan: &Rollout, act: &mut Act<'_>) -> Result<Vec<Outcome>> {

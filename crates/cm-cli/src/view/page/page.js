@@ -1,23 +1,9 @@
 'use strict';
 // A map for each run, one goal and one start for all of them. No library, nothing from elsewhere.
 
-// Cividis, which the colour-blind read as well: near is dark, far is light.
-const SHADES = ['#00224e', '#123570', '#3b496c', '#575d6d', '#707173', '#8a8678', '#a59c74',
-  '#c3b369', '#e1cc55', '#fee838'].map((text) => [1, 3, 5].map((at) =>
-  parseInt(text.slice(at, at + 2), 16)));
-const CURVES = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9'];
-
 const view = { runs: [], axes: [0, 1], direction: 'to', marker: 'goal', goal: null, start: null,
-  range: [0, 1], bounds: null };
+  range: [0, 1], bounds: null, wanted: 0, shown: 0, pending: null };
 const element = (id) => document.getElementById(id);
-
-const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name);
-
-function shade(fraction) {
-  const at = Math.min(Math.max(fraction, 0), 1) * (SHADES.length - 1);
-  const below = Math.min(Math.floor(at), SHADES.length - 2);
-  return SHADES[below].map((low, k) => low + (at - below) * (SHADES[below + 1][k] - low));
-}
 
 async function ask(path, query) {
   const answer = await fetch(`/api/${path}?${new URLSearchParams(query)}`);
@@ -32,26 +18,29 @@ const floats = async (path, query) => new Float32Array(await (await ask(path, qu
 async function begin() {
   const found = await json('runs', {});
   for (const [index, about] of found.entries()) {
-    const run = { index, about, states: new Float32Array(), values: null, path: null, wanted: 0,
-      shown: 0 };
+    const run = { index, about, states: new Float32Array(), values: null, path: null };
     view.runs.push(run);
     build(run);
     if (about.ready) run.states = await floats('states', { run: index });
   }
-  const width = Math.max(1, ...view.runs.map((run) => run.about.width || 1));
-  for (const [id, chosen] of [['across', 0], ['up', Math.min(1, width - 1)]]) {
-    for (let axis = 0; axis < width; axis++) element(id).add(new Option(`coordinate ${axis}`, axis));
-    element(id).value = chosen;
-  }
-  view.axes = [0, Math.min(1, width - 1)];
-  measure();
   const first = view.runs.find((run) => run.about.ready);
-  if (first) {
-    view.goal = row(first, 0);
-    view.start = row(first, Math.floor(count(first) / 2));
-  }
+  if (first) place(first);
   await refresh();
   document.body.dataset.ready = 'true';
+}
+
+/** Axes, goal and start for the first run that has states. */
+function place(run) {
+  const width = Math.max(1, ...view.runs.map((run) => run.about.width || 1));
+  view.axes = [0, Math.min(1, width - 1)];
+  ['across', 'up'].forEach((id, side) => {
+    element(id).replaceChildren(...Array.from({ length: width }, (_, axis) =>
+      new Option(`coordinate ${axis}`, axis)));
+    element(id).value = view.axes[side];
+  });
+  view.goal = row(run, 0);
+  view.start = row(run, Math.floor(count(run) / 2));
+  measure();
 }
 
 const count = (run) => run.about.ready ? run.states.length / run.about.width : 0;
@@ -59,33 +48,36 @@ const row = (run, index) =>
   Array.from(run.states.subarray(index * run.about.width, (index + 1) * run.about.width));
 
 function build(run) {
-  const box = document.createElement('article');
-  box.className = 'run';
-  const title = document.createElement('h2');
-  title.textContent = run.about.ready
-    ? `${run.about.name}: ${run.about.method}, ${run.about.read_out}`
-    : `${run.about.name}: ${run.about.why}`;
+  run.title = document.createElement('h2');
   run.canvas = document.createElement('canvas');
   run.canvas.tabIndex = 0;
   run.canvas.setAttribute('role', 'application');
   run.canvas.setAttribute('aria-label', `Map of ${run.about.name}`);
   run.result = document.createElement('p');
   run.result.className = 'result';
-  box.append(title, run.canvas, run.result);
-  if (run.about.warning) {
-    const note = document.createElement('p');
-    note.className = 'note';
-    note.textContent = run.about.warning;
-    box.append(note);
-  }
-  if (run.about.episodes) {
-    const button = document.createElement('button');
-    button.textContent = 'Play an episode';
-    button.onclick = () => play(run);
-    box.append(button);
-  }
+  run.note = document.createElement('p');
+  run.note.className = 'note';
+  run.button = document.createElement('button');
+  run.button.textContent = 'Play an episode';
+  run.button.onclick = () => play(run);
+  const box = document.createElement('article');
+  box.className = 'run';
+  box.append(run.title, run.canvas, run.result, run.note, run.button);
   element('maps').append(box);
+  describe(run);
   listen(run);
+}
+
+function describe(run) {
+  const { about } = run;
+  const mark = document.createElement('span');
+  mark.className = 'mark';
+  mark.style.background = colour(run);
+  run.title.replaceChildren(mark, about.ready
+    ? `${about.name}: ${about.method}, ${about.read_out}` : `${about.name}: ${about.why}`);
+  run.canvas.hidden = !about.ready;
+  run.note.textContent = about.warning || '';
+  run.button.hidden = !about.episodes;
 }
 
 // ---- What is shown ----
@@ -101,30 +93,68 @@ function measure() {
       }
     }
   }
+  for (const corner of view.runs.flatMap(walls).flat()) {
+    for (const side of [0, 1]) {
+      bounds[side][0] = Math.min(bounds[side][0], corner[side]);
+      bounds[side][1] = Math.max(bounds[side][1], corner[side]);
+    }
+  }
   view.bounds = bounds.map(([low, high]) => {
     const margin = (high - low) * 0.05 || 1;
     return low <= high ? [low - margin, high + margin] : [-1, 1];
   });
 }
 
-/** Asks every run for its map and its path; an answer that is overtaken is dropped. */
-async function refresh() {
-  await Promise.all(view.runs.filter((run) => run.about.ready).map(async (run) => {
-    const number = ++run.wanted;
-    const end = view.direction === 'to' ? view.goal : view.start;
-    const between = { run: run.index, from: view.start.join(), to: view.goal.join() };
-    try {
-      const values = await floats('map', { run: run.index, [view.direction]: end.join() });
-      const path = run.about.composed ? await json('path', between) : null;
-      const found = await json('distance', between);
-      if (number !== run.wanted) return;
-      Object.assign(run, { values, path, shown: number });
-      run.result.textContent = `From start to goal: ${found.words}`;
-      run.result.dataset.distance = found.distance;
-    } catch (error) {
-      run.result.textContent = error.message;
-    }
-  }));
+/** Shows the goal and the start as they are now; changes on the way are taken up together. */
+function refresh() {
+  view.wanted++;
+  view.pending ||= update().finally(() => { view.pending = null; });
+  return view.pending;
+}
+
+/** First the maps, which come at once, then paths and numbers. */
+async function update() {
+  while (view.shown !== view.wanted) {
+    const number = view.wanted;
+    const ready = view.runs.filter((run) => run.about.ready);
+    await Promise.all(ready.map((run) => guarded(run, map)));
+    scale();
+    view.runs.forEach(draw);
+    view.drawn = performance.now();
+    await Promise.all(ready.map((run) => guarded(run, between)));
+    ready.forEach(draw);
+    view.shown = number;
+  }
+}
+
+async function guarded(run, what) {
+  try {
+    await what(run);
+  } catch (error) {
+    run.values = run.path = run.asked = null;
+    run.result.textContent = error.message;
+  }
+}
+
+async function map(run) {
+  const end = view.direction === 'to' ? view.goal : view.start;
+  const query = { run: run.index, [view.direction]: end.join() };
+  const asked = JSON.stringify([query, run.about.version]);
+  if (asked === run.asked) return;
+  run.values = await floats('map', query);
+  run.asked = asked;
+}
+
+async function between(run) {
+  const ends = { run: run.index, from: view.start.join(), to: view.goal.join() };
+  run.path = run.about.composed ? await json('path', ends) : null;
+  const found = await json('distance', ends);
+  run.result.textContent = `From start to goal: ${found.words}`;
+  run.result.dataset.distance = found.distance;
+}
+
+/** One scale of colours for all runs. */
+function scale() {
   let [low, high] = [Infinity, -Infinity];
   for (const run of view.runs) {
     for (const value of run.values || []) {
@@ -133,83 +163,12 @@ async function refresh() {
   }
   view.range = low < high ? [low, high] : [0, 1];
   [element('low').textContent, element('high').textContent] = view.range.map((x) => x.toFixed(2));
-  view.runs.forEach(draw);
-}
-
-const pixel = (canvas, [x, y]) => {
-  const [[left, right], [low, high]] = view.bounds;
-  return [(x - left) / (right - left) * canvas.width, (high - y) / (high - low) * canvas.height];
-};
-
-function draw(run) {
-  const { canvas } = run;
-  if (!run.about.ready) { canvas.hidden = true; return; }
-  const [[left, right], [low, high]] = view.bounds;
-  const ratio = Math.min(Math.max((high - low) / (right - left), 0.3), 1.2);
-  const sharp = window.devicePixelRatio || 1;
-  canvas.width = Math.round(canvas.clientWidth * sharp);
-  canvas.height = Math.round(canvas.width * ratio);
-  const paint = canvas.getContext('2d');
-  paint.clearRect(0, 0, canvas.width, canvas.height);
-  const size = Math.max(2, 3 * sharp);
-  const shown = (state) => [state[view.axes[0]], state[view.axes[1]]];
-  const [near, far] = view.range;
-  // The far ones first, so that near ones are not hidden.
-  const order = Array.from({ length: count(run) }, (_, index) => index);
-  if (run.values) order.sort((a, b) => run.values[b] - run.values[a]);
-  for (const index of order) {
-    const value = run.values ? run.values[index] : Infinity;
-    const start = index * run.about.width;
-    const [x, y] = pixel(canvas, view.axes.map((axis) => run.states[start + axis]));
-    paint.fillStyle = Number.isFinite(value)
-      ? `rgb(${shade((value - near) / (far - near)).map(Math.round)})` : style('--no-way');
-    paint.fillRect(x - size / 2, y - size / 2, size, size);
-  }
-  const line = run.episode || (run.path && run.path.arrived && run.path.states.map(shown));
-  if (line) {
-    for (const [colour, wide] of [[style('--paper'), 6], [style('--path'), 2.5]]) {
-      paint.strokeStyle = colour;
-      paint.lineWidth = wide * sharp;
-      paint.beginPath();
-      line.forEach((place, at) => {
-        const [x, y] = pixel(canvas, place);
-        if (at) paint.lineTo(x, y); else paint.moveTo(x, y);
-      });
-      paint.stroke();
-    }
-  }
-  dot(paint, pixel(canvas, shown(view.start)), 7 * sharp);
-  star(paint, pixel(canvas, shown(view.goal)), 11 * sharp);
-}
-
-function dot(paint, [x, y], size) {
-  paint.beginPath();
-  paint.arc(x, y, size, 0, 2 * Math.PI);
-  finish(paint, style('--path'));
-}
-
-function star(paint, [x, y], size) {
-  paint.beginPath();
-  for (let at = 0; at < 10; at++) {
-    const [angle, far] = [Math.PI * (at / 5 - 0.5), at % 2 ? size * 0.45 : size];
-    paint.lineTo(x + far * Math.cos(angle), y + far * Math.sin(angle));
-  }
-  paint.closePath();
-  finish(paint, '#ffd400');
-}
-
-function finish(paint, colour) {
-  paint.fillStyle = colour;
-  paint.strokeStyle = style('--ink');
-  paint.lineWidth = 1.5 * (window.devicePixelRatio || 1);
-  paint.fill();
-  paint.stroke();
 }
 
 // ---- Hands and keys ----
 
 /** The place of the plane under the pointer. */
-function place(run, event) {
+function under(run, event) {
   const box = run.canvas.getBoundingClientRect();
   const [[left, right], [low, high]] = view.bounds;
   return [left + (event.clientX - box.left) / box.width * (right - left),
@@ -245,7 +204,7 @@ function listen(run) {
   const { canvas } = run;
   let dragged = null;
   canvas.addEventListener('pointerdown', (event) => {
-    const at = place(run, event);
+    const at = under(run, event);
     const box = canvas.getBoundingClientRect();
     const away = (state) => {
       const [x, y] = pixel(canvas, [state[view.axes[0]], state[view.axes[1]]]);
@@ -257,7 +216,7 @@ function listen(run) {
     move(run, dragged, at);
   });
   canvas.addEventListener('pointermove', (event) => {
-    const at = place(run, event);
+    const at = under(run, event);
     if (dragged) move(run, dragged, at);
     if (!run.values || !count(run)) return;
     const index = nearest(run, at);
@@ -311,12 +270,14 @@ for (const name of ['direction', 'marker']) {
   };
 });
 window.addEventListener('resize', () => view.runs.forEach(draw));
+darkness.onchange = () => { drawBar(); view.runs.forEach(draw); };
 
-// ---- Episodes and curves ----
+// ---- Episodes, and runs that train ----
 
 async function play(run) {
   const found = await json('episode', { run: run.index, seed: Math.floor(Math.random() * 1e6) });
   view.goal = stateAt(run, found.goal);
+  view.start = stateAt(run, found.path[0]);
   await refresh();
   for (let at = 2; at <= found.path.length; at++) {
     run.episode = found.path.slice(0, at);
@@ -327,42 +288,6 @@ async function play(run) {
     : `Not there after ${found.steps} steps.`;
 }
 
-async function curves() {
-  const all = new Map();
-  for (const run of view.runs) {
-    const found = await json('curves', { run: run.index });
-    for (const [name, points] of Object.entries(found)) {
-      if (!all.has(name)) all.set(name, []);
-      all.get(name).push([run, points]);
-    }
-  }
-  element('curves').replaceChildren(...[...all].map(([name, lines]) => chart(name, lines)));
-}
-
-function chart(name, lines) {
-  const points = lines.flatMap(([, points]) => points);
-  const bound = (at, pick) => points.reduce((best, point) => pick(best, point[at]), points[0][at]);
-  const [left, right, low, high] =
-    [bound(0, Math.min), bound(0, Math.max), bound(1, Math.min), bound(1, Math.max)];
-  const figure = document.createElement('figure');
-  const svg = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
-  svg.setAttribute('viewBox', '0 0 100 60');
-  svg.setAttribute('preserveAspectRatio', 'none');
-  for (const [run, points] of lines) {
-    const line = document.createElementNS(svg.namespaceURI, 'polyline');
-    line.setAttribute('stroke', CURVES[run.index % CURVES.length]);
-    line.setAttribute('points', points.map(([x, y]) =>
-      `${2 + 96 * (x - left) / (right - left || 1)},${57 - 54 * (y - low) / (high - low || 1)}`)
-      .join(' '));
-    svg.append(line);
-  }
-  const caption = document.createElement('figcaption');
-  caption.textContent = `${name}: ${low.toPrecision(3)} to ${high.toPrecision(3)}, `
-    + `step ${left} to ${right}`;
-  figure.append(svg, caption);
-  return figure;
-}
-
 /** Models that have changed are shown anew; curves grow while a run trains. */
 async function watch() {
   try {
@@ -370,27 +295,21 @@ async function watch() {
     for (const [index, about] of found.entries()) {
       const run = view.runs[index];
       const changed = about.ready && about.version !== run.about.version;
-      const title = run.canvas.previousSibling;
-      Object.assign(run.about, about);
-      if (changed) {
-        run.canvas.hidden = false;
-        title.textContent = `${about.name}: ${about.method}, ${about.read_out}`;
-        run.states = await floats('states', { run: index });
-        if (!view.goal) [view.goal, view.start] = [row(run, 0), row(run, Math.floor(count(run) / 2))];
-        measure();
-        await refresh();
-      }
+      run.about = about;
+      describe(run);
+      if (!changed) continue;
+      run.states = await floats('states', { run: index });
+      if (view.goal) measure(); else place(run);
+      await refresh();
     }
     await curves();
+    if (view.silent) element('hover').textContent = view.silent = '';
   } catch (error) {
-    element('hover').textContent = `The program behind this page does not answer (${error.message}).`;
+    view.silent = `The program behind this page does not answer (${error.message}).`;
+    element('hover').textContent = view.silent;
   }
   setTimeout(watch, 2000);
 }
 
-const bar = element('bar').getContext('2d');
-for (let x = 0; x < 256; x++) {
-  bar.fillStyle = `rgb(${shade(x / 255).map(Math.round)})`;
-  bar.fillRect(x, 0, 1, 12);
-}
+drawBar();
 begin().then(watch);

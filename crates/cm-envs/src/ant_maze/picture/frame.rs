@@ -50,10 +50,8 @@ impl Frame {
         self,
         area: &DrawingArea<Backend, Shift>,
     ) -> Drawn<Backend> {
-        for cell in self.maze.cells().filter(|&cell| self.maze.is_wall(cell)) {
-            let [x, y] = cell.center();
-            let half = SCALE / 2.0;
-            let corners = [self.pixel([x - half, y + half]), self.pixel([x + half, y - half])];
+        for [[left, low], [right, high]] in self.maze.walls() {
+            let corners = [self.pixel([left, high]), self.pixel([right, low])];
             area.draw(&Rectangle::new(corners, WALL.filled()))?;
         }
         Ok(())
