@@ -126,7 +126,7 @@ impl Controlled {
         };
         let learned = metric.pairs(&points, &points)?.to_vec()?;
         let learned = learned.into_iter().map(|d| unit * f64::from(d)).collect::<Vec<_>>();
-        Ok(self.compare(&learned)?)
+        self.compare(&learned)
     }
 
     /// What is wrong with the outcomes of TMD and QRL.
