@@ -132,7 +132,7 @@ impl GoalSampler {
             u[at] = unit_f64(words[at]);
         }
         let offsets = match self.end {
-            End::Truncate => self.offsets.truncated(&remaining, &u),
+            End::Truncate | End::Balance => self.offsets.truncated(&remaining, &u),
             End::Clip | End::BeforeLast => self.offsets.clipped(&remaining, &u),
         };
         let mut goals = [0; N];

@@ -109,6 +109,14 @@ pub enum End {
     /// An offset beyond the end becomes the last step, as in the authors' code for the controlled
     /// 2-D experiment.
     Clip,
+    /// Goals as far ahead as if trajectories had no end: first the offset, with weight
+    /// `gamma^offset`, then the step, uniformly among those with so many steps after them.
+    ///
+    /// Truncated weights favour near goals, by as much as the steps near the ends lack far ones;
+    /// distances learned from them grow too fast with the number of steps. Here the late steps get
+    /// fewer goals instead. Offsets that less than a tenth of the transitions have are not made up
+    /// for.
+    Balance,
     /// OGBench's rule: the last step but one ends a trajectory, and the last is only ever a next
     /// state.
     ///

@@ -7,6 +7,7 @@ mod error;
 mod gather;
 mod geometric;
 mod goals;
+mod lags;
 mod matrix;
 mod numbering;
 mod offsets;

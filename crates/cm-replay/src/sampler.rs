@@ -7,7 +7,8 @@ use cm_random::{Philox, below_u64};
 use crate::batch::{Batch, BatchMut, GoalRows};
 use crate::draw::{ActorGoals, GoalSampler};
 use crate::gather::gather;
-use crate::goals::Goals;
+use crate::goals::{End, Goals};
+use crate::lags::Lags;
 use crate::numbering::{Numbering, Place};
 use crate::{Dataset, Result};
 
@@ -35,7 +36,8 @@ pub const ACTOR_GOAL_STREAM: u32 = 0x002;
 /// * a random goal is step `below_u64(y, m)` of the `m` steps of the selected trajectories, a
 ///   uniform future goal is `i + 1 + below_u64(y, r)` with `r` the steps remaining after `i`, and a
 ///   geometric goal is [`crate::TruncatedGeometric::offset_at`]`(unit_f64(y))` ahead
-///   ([`crate::End::BeforeLast`] has rules of its own);
+///   ([`crate::End::BeforeLast`] has rules of its own, and [`crate::End::Balance`] draws the offset
+///   by `y` before the transition by `x`);
 /// * goals that policies learn from, if [`Goals::actor`] is set, are drawn in the same way from
 ///   block `(t, ACTOR_GOAL_STREAM, b)`.
 ///
@@ -61,6 +63,8 @@ pub struct Sampler {
     data: Arc<Dataset>,
     numbering: Numbering,
     goals: GoalSampler,
+    /// If steps are drawn together with their goals.
+    lags: Option<Lags>,
     philox: Philox,
 }
 
@@ -87,8 +91,15 @@ impl Sampler {
         seed: u64,
     ) -> Result<Self> {
         let numbering = Numbering::new(&data, trajectories)?;
+        let rows = || match trajectories {
+            Some(chosen) => chosen.to_vec(),
+            None => (0..data.trajectories()).collect(),
+        };
+        let rows = || rows().into_iter().map(|trajectory| data.trajectory(trajectory));
+        let balance = goals.end == End::Balance;
+        let lags = balance.then(|| Lags::new(rows(), &goals)).transpose()?;
         let goals = GoalSampler::new(&goals, numbering.longest())?;
-        Ok(Self { data, numbering, goals, philox: Philox::new(seed) })
+        Ok(Self { data, numbering, goals, lags, philox: Philox::new(seed) })
     }
 
     /// The data drawn from.
@@ -254,7 +265,16 @@ impl Sampler {
             places[at] = self.numbering.transition(number);
             goal_words[at] = wide(goal_low[at], goal_high[at]);
         }
-        let mut goals = self.goals.geometric(&places, &goal_words);
+        let mut goals = match &self.lags {
+            None => self.goals.geometric(&places, &goal_words),
+            Some(lags) => {
+                let mut goals = [0; BLOCK];
+                for at in 0..BLOCK {
+                    (places[at], goals[at]) = lags.draw(wide(low[at], high[at]), goal_words[at]);
+                }
+                goals
+            }
+        };
         if self.goals.is_mixture() {
             let kinds = words(GOAL_KIND_STREAM)[0];
             self.goals.replace(&self.numbering, &places, &kinds, &goal_words, &mut goals);

@@ -150,6 +150,32 @@ fn geometric_goals_can_start_at_the_step_itself() {
     });
 }
 
+/// The offset has its weight whatever the trajectories' lengths, and every step that has a goal so
+/// far ahead the same share of it.
+#[test]
+fn balanced_goals_are_as_far_ahead_as_without_ends() {
+    let lengths = [1, 12, 1, 20, 16, 2, 20];
+    for (gamma, include_current) in [(0.5_f64, false), (0.9, false), (0.9, true), (0.99, true)] {
+        let first = usize::from(!include_current);
+        let steps = |lag: usize| {
+            lengths.iter().map(|length: &usize| length.saturating_sub(lag.max(1))).sum::<usize>()
+        };
+        let weight = |at: usize| {
+            let rare = (10.0 * steps(first + at) as f64 / steps(1) as f64).min(1.0);
+            gamma.powi((first + at) as i32) * rare
+        };
+        let lags = normalised(20 - first, weight);
+        let goals = Goals { end: End::Balance, include_current, ..Goals::geometric(gamma) };
+        assert_pairs(&lengths, goals, |step, goal, last| {
+            if goal < step + first || goal > last {
+                return 0.0;
+            }
+            let lag = goal - step;
+            lags[lag - first] * steps(1) as f64 / steps(lag) as f64
+        });
+    }
+}
+
 #[test]
 fn goals_mix_by_probability() {
     let goals = Goals { uniform_future: 0.3, random: 0.2, ..Goals::geometric(0.9) };
