@@ -71,6 +71,8 @@ cat "$logs/method_time.log"
 check profile env CM_CUDA_PROFILE=1 timeout 60 "$here/method_time" tf32
 check step_time timeout 60 "$here/step_time"
 cat "$logs/step_time.log"
+check products timeout 60 "$here/products" --test-threads=3
+check pairs timeout 60 "$here/pairs"
 check backend timeout 120 "$here/backend" --test-threads=8
 check learners timeout 200 "$here/learners" --test-threads=8
 check data timeout 60 "$here/cm_train" the_device_gathers

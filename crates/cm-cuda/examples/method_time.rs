@@ -11,7 +11,7 @@
 mod timing;
 
 use cm_cuda::{CudaBackend, Device, Precision};
-use cm_learner::{Batch, BatchValues, Dimensions};
+use cm_learner::{Batch, BatchValues, Dimensions, GoalKinds};
 use cm_nn::Backend;
 use cm_nn::testing::Exact;
 use cm_train::{Method, MethodSettings};
@@ -29,13 +29,19 @@ fn time(
     dimensions: &Dimensions,
 ) -> Result<()> {
     let learner = settings.learner(backend, dimensions)?;
-    let batch = Batch::new(backend, rows, dimensions)?;
+    let goals = match settings.method() {
+        Method::Hiql => GoalKinds::Hierarchy,
+        _ => GoalKinds::Shared,
+    };
+    let batch = Batch::with_goals(backend, rows, dimensions, goals)?;
     let seeds = backend.seeds().len();
     for replica in 0..seeds {
         let normal = |columns: usize, stream: u32| {
             Exact::normal([rows, columns], 100 * replica as u32 + stream).to_f32()
         };
         let (state, action) = (dimensions.state(), dimensions.action());
+        let others = (0..goals.count()).map(|kind| normal(state, 6 + kind as u32));
+        let others = others.collect::<Vec<_>>();
         let steps = (0..rows).map(|row| (row % 7) as f32).collect::<Vec<_>>();
         batch.write(
             replica,
@@ -46,7 +52,7 @@ fn time(
                 goal: &normal(state, 4),
                 goal_action: &normal(action, 5),
                 steps_to_goal: &steps,
-                actor_goals: &[],
+                actor_goals: &others.iter().map(Vec::as_slice).collect::<Vec<_>>(),
             },
         )?;
     }

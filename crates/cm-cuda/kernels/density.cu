@@ -44,8 +44,7 @@ static __device__ Term term_of(double mean, double scale, double action) {
     return term;
 }
 
-extern "C" __global__ void density(
-    Mat mean, Mat scale, Mat action, Mat y, unsigned rows, unsigned columns) {
+KERNEL(density, Mat mean, Mat scale, Mat action, Mat y, unsigned rows, unsigned columns) {
     after_others();
     for (unsigned row = FIRST; row < rows; row += THREADS) {
         double sum = 0.0;
@@ -58,7 +57,7 @@ extern "C" __global__ void density(
 }
 
 // Gradients to those of mean, scale and action that are given.
-extern "C" __global__ void density_gradient(
+KERNEL(density_gradient,
     Mat mean, Mat scale, Mat action, Mat dy, Mat d_mean, Mat d_scale, Mat d_action,
     unsigned columns, unsigned count) {
     after_others();

@@ -1,12 +1,12 @@
 // Functions of one and two numbers, sums of gradients, constants.
 
-extern "C" __global__ void fill(Mat y, unsigned count, float value) {
+KERNEL(fill, Mat y, unsigned count, float value) {
     after_others();
     float* out = at(y);
     for (unsigned i = FIRST; i < count; i += THREADS) out[i] = value;
 }
 
-extern "C" __global__ void affine(Mat x, Mat y, unsigned count, float scale, float shift) {
+KERNEL(affine, Mat x, Mat y, unsigned count, float scale, float shift) {
     after_others();
     const float* in = at(x);
     float* out = at(y);
@@ -15,15 +15,14 @@ extern "C" __global__ void affine(Mat x, Mat y, unsigned count, float scale, flo
     }
 }
 
-extern "C" __global__ void map(Mat x, Mat y, unsigned count, int f, float low, float high) {
+KERNEL(map, Mat x, Mat y, unsigned count, int f, float low, float high) {
     after_others();
     const float* in = at(x);
     float* out = at(y);
     for (unsigned i = FIRST; i < count; i += THREADS) out[i] = value_of(f, in[i], low, high);
 }
 
-extern "C" __global__ void map_gradient(
-    Mat x, Mat dy, Mat dx, unsigned count, int f, float low, float high) {
+KERNEL(map_gradient, Mat x, Mat dy, Mat dx, unsigned count, int f, float low, float high) {
     after_others();
     const float *in = at(x), *grad = at(dy);
     float* out = at(dx);
@@ -45,8 +44,7 @@ struct Parts {
 
 // The sum of at most eight matrices, each covering a run of the result, in the order given; times a
 // factor if there is one.
-extern "C" __global__ void add_parts(
-    Mat y, Parts parts, Mat factor, unsigned parts_count, unsigned count) {
+KERNEL(add_parts, Mat y, Parts parts, Mat factor, unsigned parts_count, unsigned count) {
     after_others();
     const float* times = maybe(factor);
     float* out = at(y);
@@ -70,7 +68,7 @@ static __device__ __forceinline__ float share(bool wins, bool equal) {
 }
 
 // z = f(x, y) with steps of 0 where an input is repeated.
-extern "C" __global__ void zip(
+KERNEL(zip,
     Mat x, Mat y, Mat z, unsigned columns, unsigned count, unsigned x_row, unsigned x_column,
     unsigned y_row, unsigned y_column, int f) {
     after_others();
@@ -93,7 +91,7 @@ extern "C" __global__ void zip(
 }
 
 // The gradient of the left (side 0) or right (side 1) input, before repetitions are summed.
-extern "C" __global__ void zip_gradient(
+KERNEL(zip_gradient,
     Mat dz, Mat x, Mat y, Mat d, unsigned columns, unsigned count, unsigned x_row,
     unsigned x_column, unsigned y_row, unsigned y_column, int f, int side) {
     after_others();

@@ -267,7 +267,7 @@ static __device__ __forceinline__ void product(
 }
 
 #define PRODUCT(NAME, SIDE, WARPS_M, WARPS_N, A_DEEP, B_DEEP, ACTIVATED)                          \
-    extern "C" __global__ void __launch_bounds__(32 * WARPS_M * WARPS_N) NAME##_##SIDE(           \
+    BOUNDED_KERNEL(NAME##_##SIDE, (32 * WARPS_M * WARPS_N),                                       \
         Mat a, Mat b, Mat c, int m, int n, int k, int a_pitch, int b_pitch, int wide,             \
         Epilogue epilogue) {                                                                      \
         after_others();                                                                           \

@@ -109,7 +109,7 @@ static __device__ __forceinline__ void product(
 }
 
 #define PRODUCT(NAME, SHAPE, ACTIVATED)                                                           \
-    extern "C" __global__ void __launch_bounds__(SHAPE::COUNT, SHAPE::BLOCKS) NAME##_##SHAPE(     \
+    BOUNDED_KERNEL(NAME##_##SHAPE, (SHAPE::COUNT, SHAPE::BLOCKS),                                 \
         Mat a, Mat b, Mat c, int m, int n, int k, int fold, int wide, Epilogue epilogue,          \
         Mat rows, Mat columns, Mat sums) {                                                        \
         product<SHAPE, ACTIVATED>(                                                                \

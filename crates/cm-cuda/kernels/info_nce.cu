@@ -1,7 +1,7 @@
 // Cross entropy of square logits against their diagonal. Rows' and columns' log-sum-exps come from
 // `reduce.cu`; either may be missing.
 
-extern "C" __global__ void info_nce(Mat logits, Mat rows, Mat columns, Mat loss, unsigned n) {
+KERNEL(info_nce, Mat logits, Mat rows, Mat columns, Mat loss, unsigned n) {
     after_others();
     const float *l = at(logits), *r = maybe(rows), *c = maybe(columns);
     float row_weight = r ? (c ? 0.5f : 1.0f) : 0.0f, column_weight = c ? (r ? 0.5f : 1.0f) : 0.0f;
@@ -17,7 +17,7 @@ extern "C" __global__ void info_nce(Mat logits, Mat rows, Mat columns, Mat loss,
 }
 
 // dl = (softmax - identity) dy / n.
-extern "C" __global__ void info_nce_gradient(
+KERNEL(info_nce_gradient,
     Mat logits, Mat rows, Mat columns, Mat dy, Mat dl, unsigned n, unsigned count) {
     after_others();
     const float *l = at(logits), *r = maybe(rows), *c = maybe(columns);

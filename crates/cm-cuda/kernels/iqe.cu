@@ -36,7 +36,7 @@ static __device__ __forceinline__ unsigned ordered(float x) {
 }
 
 // Each group of each row in ascending order: values, and which feature of the group it was.
-extern "C" __global__ void iqe_order(Mat x, Mat values, Mat index, unsigned count, unsigned size) {
+KERNEL(iqe_order, Mat x, Mat values, Mat index, unsigned count, unsigned size) {
     after_others();
     const float* in = at(x);
     for (unsigned e = FIRST; e < count; e += THREADS) {
@@ -150,7 +150,7 @@ static __device__ __forceinline__ void union_lengths(
 
 // Distances of pairs, with their totals, maxima and first largest groups if wanted; y_t is y
 // transposed. One block is 128 columns of one row.
-extern "C" __global__ void iqe_pairs(
+KERNEL(iqe_pairs,
     Mat values, Mat index, Mat y_t, Mat logit, Mat distances, Mat totals, Mat maxima, Mat args,
     unsigned n, unsigned m, Groups plain) {
     after_others();
@@ -184,7 +184,7 @@ static __device__ __forceinline__ float pair_weight(
 
 // dx: one warp a row and group, its lanes at neighbouring columns. The sums of each lane lie in
 // registers for groups of 8, else in shared memory, or in `scratch` if they do not fit.
-extern "C" __global__ void iqe_gradient_x(
+KERNEL(iqe_gradient_x,
     Mat values, Mat index, Mat y_t, Mat logit, Mat grad, Mat args, Mat dx, Mat scratch, unsigned n,
     unsigned m, Groups plain) {
     after_others();
@@ -247,7 +247,7 @@ static __device__ __forceinline__ void sum_rows(
 
 // dy: a block has 32 columns of one group; its warps share the rows among them. The sums lie in
 // shared memory, or in `scratch` (then the first warp has all rows).
-extern "C" __global__ void iqe_gradient_y(
+KERNEL(iqe_gradient_y,
     Mat values, Mat index, Mat y_t, Mat logit, Mat grad, Mat args, Mat dy, Mat scratch, unsigned n,
     unsigned m, Groups plain) {
     after_others();
@@ -283,7 +283,7 @@ extern "C" __global__ void iqe_gradient_y(
 }
 
 // The gradient of the logit from the pairs' (or rows') totals and maxima.
-extern "C" __global__ void iqe_logit_gradient(
+KERNEL(iqe_logit_gradient,
     Mat grad, Mat totals, Mat maxima, Mat logit, Mat d_logit, unsigned count, unsigned groups) {
     after_others();
     double value = *at(logit);
@@ -299,7 +299,7 @@ extern "C" __global__ void iqe_logit_gradient(
 }
 
 // The distances between rows: one warp a row, its lanes at different groups.
-extern "C" __global__ void iqe_rows(
+KERNEL(iqe_rows,
     Mat values, Mat index, Mat y, Mat logit, Mat distances, Mat totals, Mat maxima, Mat args,
     unsigned n, Groups plain) {
     after_others();
@@ -335,7 +335,7 @@ extern "C" __global__ void iqe_rows(
 }
 
 // Gradients to x and y of the distances between rows: one thread a row and group.
-extern "C" __global__ void iqe_rows_gradient(
+KERNEL(iqe_rows_gradient,
     Mat values, Mat index, Mat y, Mat logit, Mat grad, Mat args, Mat dx, Mat dy, unsigned n,
     Groups plain) {
     after_others();

@@ -1,7 +1,7 @@
-// Layer normalisation: one warp a row.
+// Layer normalisation, and rows of length 1: one warp a row.
 
 // normal = (x - mean) / deviation and y = gain normal + bias.
-extern "C" __global__ void layer_norm(
+KERNEL(layer_norm,
     Mat x, Mat gain, Mat bias, Mat normal, Mat deviation, Mat y, unsigned rows, unsigned columns,
     float epsilon) {
     after_others();
@@ -27,7 +27,7 @@ extern "C" __global__ void layer_norm(
 
 // With g = gain dy and h the normalised row: dx = (g - mean(g) - h mean(g h)) / deviation. Here g
 // is rounded, not fused into what follows, so that g - mean(g) of a single column is exactly 0.
-extern "C" __global__ void layer_norm_gradient(
+KERNEL(layer_norm_gradient,
     Mat dy, Mat gain, Mat normal, Mat deviation, Mat dx, unsigned rows, unsigned columns) {
     after_others();
     unsigned row = FIRST >> 5, lane = threadIdx.x & 31;
@@ -48,4 +48,36 @@ extern "C" __global__ void layer_norm_gradient(
         float g = __fmul_rn(grad[i], gains[i]);
         out[i] = (g - mean - centred[i] * slope) / spread;
     }
+}
+
+// Each row divided by its length plus `epsilon`, one warp a row.
+KERNEL(l2_normalize, Mat x, Mat y, unsigned rows, unsigned columns, float epsilon) {
+    after_others();
+    unsigned row = FIRST >> 5, lane = threadIdx.x & 31;
+    if (row >= rows) return;
+    const float* in = at(x) + (size_t)row * columns;
+    float* out = at(y) + (size_t)row * columns;
+    double squares = 0.0;
+    for (unsigned i = lane; i < columns; i += 32) squares += __fmul_rn(in[i], in[i]);
+    float length = sqrtf((float)warp_sum(squares)) + epsilon;
+    for (unsigned i = lane; i < columns; i += 32) out[i] = in[i] / length;
+}
+
+// dx = dy / (l + epsilon) - x (x . dy) / (l (l + epsilon)^2), without the second term if l = 0.
+KERNEL(l2_normalize_gradient,
+    Mat x, Mat dy, Mat dx, unsigned rows, unsigned columns, float epsilon) {
+    after_others();
+    unsigned row = FIRST >> 5, lane = threadIdx.x & 31;
+    if (row >= rows) return;
+    const float *in = at(x) + (size_t)row * columns, *grad = at(dy) + (size_t)row * columns;
+    float* out = at(dx) + (size_t)row * columns;
+    double squares = 0.0, along = 0.0;
+    for (unsigned i = lane; i < columns; i += 32) {
+        squares += __fmul_rn(in[i], in[i]);
+        along += (double)grad[i] * (double)in[i];
+    }
+    float norm = sqrtf((float)warp_sum(squares)), length = norm + epsilon;
+    float share = (float)warp_sum(along) / length / length;
+    share = norm == 0.0f ? 0.0f : share / norm;
+    for (unsigned i = lane; i < columns; i += 32) out[i] = grad[i] / length - share * in[i];
 }

@@ -1,19 +1,7 @@
 // Moving rows and columns about.
 
-// y[i, j] = x[i, j] for `rows` rows of `columns` numbers that lie `x_step` and `y_step` apart.
-extern "C" __global__ void copy_columns(
-    Mat x, Mat y, unsigned count, unsigned columns, unsigned x_step, unsigned y_step) {
-    after_others();
-    const float* in = at(x);
-    float* out = at(y);
-    for (unsigned i = FIRST; i < count; i += THREADS) {
-        unsigned row = i / columns, column = i - row * columns;
-        out[(size_t)row * y_step + column] = in[(size_t)row * x_step + column];
-    }
-}
-
 // y [rows, columns] is x [rows, width] from column `start` on, and 0 elsewhere.
-extern "C" __global__ void pad_columns(
+KERNEL(pad_columns,
     Mat x, Mat y, unsigned count, unsigned columns, unsigned start, unsigned width) {
     after_others();
     const float* in = at(x);
@@ -26,7 +14,7 @@ extern "C" __global__ void pad_columns(
 }
 
 // y[(i + distance) mod count] = x[i].
-extern "C" __global__ void rotate(Mat x, Mat y, unsigned count, unsigned distance) {
+KERNEL(rotate, Mat x, Mat y, unsigned count, unsigned distance) {
     after_others();
     const float* in = at(x);
     float* out = at(y);
@@ -42,8 +30,7 @@ static __device__ __forceinline__ unsigned row_index(float index, unsigned rows)
     return index >= (float)rows ? rows - 1 : min((unsigned)index, rows - 1);
 }
 
-extern "C" __global__ void gather(
-    Mat x, Mat index, Mat y, unsigned rows, unsigned columns, unsigned count) {
+KERNEL(gather, Mat x, Mat index, Mat y, unsigned rows, unsigned columns, unsigned count) {
     after_others();
     const float *in = at(x), *indices = at(index);
     float* out = at(y);
@@ -54,7 +41,7 @@ extern "C" __global__ void gather(
 }
 
 // One block a row of dx, which adds the rows of dy that were taken from it in their order.
-extern "C" __global__ void gather_gradient(
+KERNEL(gather_gradient,
     Mat dy, Mat index, Mat dx, unsigned rows, unsigned columns, unsigned taken) {
     after_others();
     const float *grad = at(dy), *indices = at(index);
@@ -72,7 +59,7 @@ extern "C" __global__ void gather_gradient(
 }
 
 // y[j, i] = x[i, j], in tiles of 32 x 32 by blocks of 32 x 8 threads.
-extern "C" __global__ void transpose(Mat x, Mat y, unsigned rows, unsigned columns) {
+KERNEL(transpose, Mat x, Mat y, unsigned rows, unsigned columns) {
     after_others();
     __shared__ float tile[32][33];
     const float* in = at(x);
@@ -93,13 +80,13 @@ extern "C" __global__ void transpose(Mat x, Mat y, unsigned rows, unsigned colum
     }
 }
 
-extern "C" __global__ void diagonal(Mat x, Mat y, unsigned n) {
+KERNEL(diagonal, Mat x, Mat y, unsigned n) {
     after_others();
     for (unsigned i = FIRST; i < n; i += THREADS) at(y)[i] = at(x)[(size_t)i * (n + 1)];
 }
 
 // dx is dy on the diagonal and 0 elsewhere.
-extern "C" __global__ void diagonal_gradient(Mat dy, Mat dx, unsigned n, unsigned count) {
+KERNEL(diagonal_gradient, Mat dy, Mat dx, unsigned n, unsigned count) {
     after_others();
     const float* grad = at(dy);
     float* out = at(dx);

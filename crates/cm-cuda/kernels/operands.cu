@@ -14,10 +14,65 @@ static __device__ __forceinline__ void pack_square(
     forms.put(patch, row, column, 2);
 }
 
-extern "C" __global__ void __launch_bounds__(256) pack(
-    Mat x, int m, int n, Mat rows, Mat columns, Mat sums) {
+BOUNDED_KERNEL(pack, (256), Mat x, int m, int n, Mat rows, Mat columns, Mat sums) {
     after_others();
     pack_square(x, {rows, columns, sums}, m, n, blockIdx.x);
+}
+
+// A matrix that is part of another one: its rows, or its columns, from `start` on. Its own rows
+// begin `pitch` apart.
+struct Source {
+    Mat x;
+    int start, size, pitch, unused;
+};
+
+struct Sources {
+    Source source[8];
+};
+
+// y [m, n], put together of matrices below each other (`by_rows`) or side by side; as operands too.
+BOUNDED_KERNEL(concat, (256),
+    Sources sources, unsigned count, Mat y, int m, int n, int by_rows, Mat rows, Mat columns,
+    Mat sums) {
+    after_others();
+    Forms forms({rows, columns, sums}, m, n, (n & 3) == 0);
+    int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, square = blockIdx.x;
+    int row = square / forms.across * 64 + (warp >> 2) * 32 + (lane >> 2) * 4;
+    int column = square % forms.across * 64 + (warp & 3) * 16 + (lane & 3) * 4;
+    // All addresses before all loads, so that these are under way together.
+    const float* from[16];
+#pragma unroll
+    for (int e = 0; e < 16; e++) from[e] = nullptr;
+    for (unsigned p = 0; p < count; p++) {
+        const Source& source = sources.source[p];
+        const float* x = at(source.x);
+#pragma unroll
+        for (int e = 0; e < 16; e++) {
+            int i = row + e / 4, j = column + e % 4;
+            int inside = (by_rows ? i : j) - source.start;
+            size_t place = (size_t)(by_rows ? inside : i) * source.pitch + (by_rows ? j : inside);
+            bool is_here = inside >= 0 && inside < source.size && i < m && j < n;
+            if (is_here) from[e] = x + place;
+        }
+    }
+    float values[16];
+#pragma unroll
+    for (int e = 0; e < 16; e++) values[e] = from[e] ? *from[e] : 0.0f;
+    float* out = maybe(y);
+    if (out) {
+#pragma unroll
+        for (int e = 0; e < 16; e++) {
+            int i = row + e / 4, j = column + e % 4;
+            if (i < m && j < n) out[(size_t)i * n + j] = values[e];
+        }
+    }
+    Patch patch;
+#pragma unroll
+    for (int q = 0; q < 4; q++) {
+        const float* four = values + 4 * q;
+        patch.row[q] = make_float4(four[0], four[1], four[2], four[3]);
+    }
+    forms.put(patch, row, column, 2);
 }
 
 struct PackEntry {

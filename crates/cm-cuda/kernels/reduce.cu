@@ -3,7 +3,7 @@
 enum Reduction { SUM, MEAN, MAXIMUM, LOG_SUM_EXP, COUNT_EQUAL };
 
 // y[g] = f of the `length` numbers of group g, which lie side by side: one block a group.
-extern "C" __global__ void reduce_rows(Mat x, Mat y, unsigned length, int f) {
+KERNEL(reduce_rows, Mat x, Mat y, unsigned length, int f) {
     after_others();
     const float* in = at(x) + (size_t)blockIdx.x * length;
     float* out = at(y) + blockIdx.x;
@@ -29,8 +29,7 @@ extern "C" __global__ void reduce_rows(Mat x, Mat y, unsigned length, int f) {
 }
 
 // The same for the columns of x [rows, columns]: 32 columns a block of 32 x 32 threads.
-extern "C" __global__ void __launch_bounds__(1024) reduce_columns(
-    Mat x, Mat y, unsigned rows, unsigned columns, int f) {
+BOUNDED_KERNEL(reduce_columns, (1024), Mat x, Mat y, unsigned rows, unsigned columns, int f) {
     after_others();
     __shared__ double parts[32][33];
     unsigned lane = threadIdx.x & 31, part = threadIdx.x >> 5, column = blockIdx.x * 32 + lane;
@@ -72,7 +71,7 @@ extern "C" __global__ void __launch_bounds__(1024) reduce_columns(
 }
 
 // The column sums of x, or of the products of x and y if y is given.
-extern "C" __global__ void column_sums(Mat x, Mat y, Mat sums, unsigned rows, unsigned columns) {
+KERNEL(column_sums, Mat x, Mat y, Mat sums, unsigned rows, unsigned columns) {
     after_others();
     __shared__ float parts[8][33];
     unsigned lane = threadIdx.x & 31, part = threadIdx.x >> 5, column = blockIdx.x * 32 + lane;
@@ -93,7 +92,7 @@ extern "C" __global__ void column_sums(Mat x, Mat y, Mat sums, unsigned rows, un
 
 // How many numbers of each group equal y[group]; numbers of a group are `step` apart, the first
 // ones of neighbouring groups `apart`. One warp a group.
-extern "C" __global__ void count_equal(
+KERNEL(count_equal,
     Mat x, Mat y, Mat counts, unsigned groups, unsigned length, unsigned apart, unsigned step) {
     after_others();
     unsigned group = FIRST >> 5;
@@ -108,7 +107,7 @@ extern "C" __global__ void count_equal(
 }
 
 // The gradient of a reduction. `columns` is x's; the group is the row, the column or the whole.
-extern "C" __global__ void reduce_gradient(
+KERNEL(reduce_gradient,
     Mat x, Mat y, Mat dy, Mat counts, Mat dx, unsigned columns, unsigned count, unsigned length,
     unsigned by_row, unsigned by_column, int f) {
     after_others();

@@ -1,8 +1,7 @@
 // MRN and Max by rows: distances and gradients. What they share with pairs is in `residual.cuh`.
 
 // The distances between rows: one warp a row.
-extern "C" __global__ void residual_rows(
-    Mat x, Mat y, Mat distances, unsigned n, Split split) {
+KERNEL(residual_rows, Mat x, Mat y, Mat distances, unsigned n, Split split) {
     after_others();
     unsigned row = FIRST >> 5, lane = threadIdx.x & 31;
     if (row >= n) return;
@@ -33,8 +32,7 @@ extern "C" __global__ void residual_rows(
 }
 
 // Gradients to x and y (each if given) of the distances between rows.
-extern "C" __global__ void residual_rows_gradient(
-    Mat x, Mat y, Mat grad, Mat dx, Mat dy, unsigned n, Split split) {
+KERNEL(residual_rows_gradient, Mat x, Mat y, Mat grad, Mat dx, Mat dy, unsigned n, Split split) {
     after_others();
     unsigned row = FIRST >> 5, lane = threadIdx.x & 31;
     if (row >= n) return;

@@ -6,7 +6,7 @@ constexpr int TILE = 32;
 // [components, m, n]): w = share g / norm, and the scale that replaces a plain difference where w
 // would not be representable (negative if halves must be subtracted; 0 for all other pairs);
 // g = share grad and the argument of the maximum.
-extern "C" __global__ void residual_weights(
+KERNEL(residual_weights,
     Mat x, Mat y, Mat grad, Mat norms, Mat args, Mat weights, Mat weights_t, Mat scales,
     Mat scales_t, Mat grads_t, Mat args_t, unsigned n, unsigned m, Split split) {
     after_others();
@@ -58,7 +58,7 @@ extern "C" __global__ void residual_weights(
 // The same for gradients by products: - w as operands of 64 x 64 squares (`operand.cuh`), in both
 // layouts, as rounded; the sums of w over 32 of m and over 32 of n, and whether one of these pairs
 // must be taken apart; g = share grad and the argument of the maximum, in the second layout alone.
-extern "C" __global__ void __launch_bounds__(256) residual_operands(
+BOUNDED_KERNEL(residual_operands, (256),
     Mat grad, Mat norms, Mat args, Mat by_rows, Mat by_columns, Mat sums, Mat sums_t, Mat special,
     Mat special_t, Mat grads_t, Mat args_t, unsigned n, unsigned m, Split split) {
     after_others();
@@ -125,8 +125,7 @@ extern "C" __global__ void __launch_bounds__(256) residual_operands(
 
 // The symmetric part of points [m, width] as an operand with its features as lines: what TF32 keeps
 // of each number along K, then what it does not.
-extern "C" __global__ void __launch_bounds__(256) residual_halves(
-    Mat points, Mat operand, unsigned m, Split split) {
+BOUNDED_KERNEL(residual_halves, (256), Mat points, Mat operand, unsigned m, Split split) {
     after_others();
     const float* from = at(points);
     int width = split.symmetric + split.asymmetric;
@@ -152,7 +151,7 @@ extern "C" __global__ void __launch_bounds__(256) residual_halves(
 
 // The Euclidean part of da [n, width]: sum_j w_ij (a_i - b_j), the difference formed first, since
 // for close points the large weights would cancel every digit of a difference of products.
-extern "C" __global__ void __launch_bounds__(256) residual_norm_gradient(
+BOUNDED_KERNEL(residual_norm_gradient, (256),
     Mat a, Mat b, Mat weights, Mat scales, Mat da, unsigned n, unsigned m, Split split) {
     after_others();
     __shared__ float w[TILE][TILE + 1], s[TILE][TILE + 1], other[TILE][TILE + 1];
@@ -259,12 +258,11 @@ static __device__ __noinline__ void add_special(
 // The asymmetric part of da [n, width]: scale g_ij to the feature that attains the maximum. One
 // block a row and component. Sums are of whole numbers (the gradients in fixed point, relative to
 // the row's largest, in two halves), so their order does not matter.
-extern "C" __global__ void __launch_bounds__(128) residual_max_gradient(
-    Mat grads, Mat args, Mat da, unsigned m, Split split, float scale, unsigned per_component,
-    Euclidean euclidean) {
+BOUNDED_KERNEL(residual_max_gradient, (128),
+    Mat grads, Mat args, Mat da, unsigned rows, unsigned m, Split split, float scale,
+    unsigned per_component, Euclidean euclidean) {
     after_others();
     __shared__ int low[SCATTER], high[SCATTER];
-    unsigned rows = gridDim.x / split.components;
     unsigned component = blockIdx.x / rows, row = blockIdx.x % rows;
     unsigned run = split.symmetric + split.asymmetric, width = run * split.components;
     size_t base = ((size_t)component * rows + row) * m;

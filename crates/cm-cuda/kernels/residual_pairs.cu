@@ -148,13 +148,13 @@ static __device__ __forceinline__ void pairs(
 }
 
 // For few pairs and for many.
-extern "C" __global__ void __launch_bounds__(256) residual_pairs_small(
+BOUNDED_KERNEL(residual_pairs_small, (256),
     Mat x, Mat y, Mat distances, Mat norms, Mat args, unsigned n, unsigned m, Split split) {
     after_others();
     pairs<2, 1, 256, 3>(x, y, distances, norms, args, n, m, split);
 }
 
-extern "C" __global__ void __launch_bounds__(256, 2) residual_pairs_large(
+BOUNDED_KERNEL(residual_pairs_large, (256, 2),
     Mat x, Mat y, Mat distances, Mat norms, Mat args, unsigned n, unsigned m, Split split) {
     after_others();
     pairs<4, 4, 64, 3>(x, y, distances, norms, args, n, m, split);

@@ -20,7 +20,7 @@ pub(crate) enum Module {
     Iqe,
     LayerNorm,
     Layout,
-    /// Operands of products on Hopper.
+    /// Matrices put together, and operands of products on Hopper.
     Operands(Precision),
     Optimise,
     Product(Precision),
@@ -46,7 +46,7 @@ const WGMMA: &str = include_str!("../kernels/wgmma.cuh");
 impl Module {
     /// All there are.
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 20] = [
+    pub(crate) const ALL: [Self; 21] = [
         Self::Data,
         Self::Density,
         Self::Elementwise,
@@ -54,6 +54,7 @@ impl Module {
         Self::Iqe,
         Self::LayerNorm,
         Self::Layout,
+        Self::Operands(Precision::Highest),
         Self::Operands(Precision::Tf32),
         Self::Operands(Precision::Bf16),
         Self::Optimise,

@@ -1,5 +1,6 @@
 //! A GPU: its memory and its kernels.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
@@ -7,6 +8,7 @@ use std::rc::Rc;
 use crate::Result;
 use crate::compile::{Kernels, Module, cache_directory};
 use crate::driver::{self, Context, GraphBuilder};
+use crate::group::Group;
 use crate::launch::Launch;
 use crate::memory::Pool;
 
@@ -33,7 +35,7 @@ struct Inner {
 /// A loaded file of kernels.
 struct Loaded {
     module: driver::Module,
-    found: HashMap<&'static str, driver::Kernel>,
+    found: HashMap<Cow<'static, str>, driver::Kernel>,
 }
 
 /// What is known of a device.
@@ -106,7 +108,7 @@ impl Device {
 
     /// Starts a kernel.
     pub(crate) fn launch(&self, launch: &Launch) -> Result<()> {
-        let kernel = self.kernel(launch)?;
+        let kernel = self.kernel(launch.module, launch.kernel.into())?;
         self.inner.context.launch(kernel, launch.shape, &launch.pack()?)
     }
 
@@ -114,27 +116,28 @@ impl Device {
     pub(crate) fn add_to_graph(
         &self,
         graph: &mut GraphBuilder<'_>,
-        launch: &Launch,
+        group: &Group,
         after: &[usize],
     ) -> Result<()> {
-        graph.push(self.kernel(launch)?, launch.shape, &launch.pack()?, after)
+        let kernel = self.kernel(group.module(), group.kernel())?;
+        graph.push(kernel, group.shape(), &group.pack()?, after)
     }
 
-    fn kernel(&self, launch: &Launch) -> Result<driver::Kernel> {
+    fn kernel(&self, module: Module, name: Cow<'static, str>) -> Result<driver::Kernel> {
         let mut modules = self.inner.modules.borrow_mut();
-        let loaded = match modules.entry(launch.module) {
+        let loaded = match modules.entry(module) {
             std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
             std::collections::btree_map::Entry::Vacant(entry) => {
-                let image = self.inner.kernels.image(launch.module)?;
+                let image = self.inner.kernels.image(module)?;
                 let module = self.inner.context.module(&image)?;
                 entry.insert(Loaded { module, found: HashMap::new() })
             }
         };
-        if let Some(kernel) = loaded.found.get(launch.kernel) {
+        if let Some(kernel) = loaded.found.get(&name) {
             return Ok(*kernel);
         }
-        let kernel = loaded.module.kernel(launch.kernel, self.properties().shared)?;
-        loaded.found.insert(launch.kernel, kernel);
+        let kernel = loaded.module.kernel(&name, self.properties().shared)?;
+        loaded.found.insert(name, kernel);
         Ok(kernel)
     }
 }

@@ -33,7 +33,7 @@ pub(crate) enum Form {
 /// Rows and columns of the squares that operands are made of.
 const SIDE: usize = 64;
 /// Threads of a block that packs one square.
-const THREADS: u32 = 256;
+pub(crate) const PACK_THREADS: u32 = 256;
 /// Entries of `struct PackTable`, and bytes of one.
 const ENTRIES: (usize, usize) = (24, 80);
 
@@ -106,7 +106,7 @@ impl Operands {
             Launch {
                 module: Module::Operands(backend.precision()),
                 kernel: "pack_all",
-                shape: LaunchShape { blocks, threads: THREADS, shared: 0, cluster: 1 },
+                shape: LaunchShape { blocks, threads: PACK_THREADS, shared: 0, cluster: 1 },
                 arguments: arguments![table, entries.len() as u32],
             }
         });
@@ -174,7 +174,7 @@ impl CudaBackend {
         Launch {
             module: Module::Operands(self.precision()),
             kernel: "pack",
-            shape: LaunchShape { blocks, threads: THREADS, shared: 0, cluster: 1 },
+            shape: LaunchShape { blocks, threads: PACK_THREADS, shared: 0, cluster: 1 },
             arguments,
         }
     }
@@ -196,19 +196,20 @@ fn tables(early: &[(CudaTensor, Forms)]) -> Vec<&[(CudaTensor, Forms)]> {
     tables
 }
 
-fn squares(shape: Shape) -> u32 {
+/// How many squares a matrix has.
+pub(crate) fn squares(shape: Shape) -> u32 {
     shape.iter().map(|size| size.div_ceil(SIDE)).product::<usize>() as u32
 }
 
-/// Lets products skip results that are only read as operands.
+/// Lets kernels skip results that are only read as operands.
 pub(crate) fn skip_unread(launches: &mut [Launch]) {
     let mut uses = HashMap::<u64, usize>::new();
     for launch in &*launches {
         launch.each_use(|buffer, _| *uses.entry(buffer.number()).or_default() += 1);
     }
     for launch in launches {
-        let is_product = matches!(launch.module, Module::Warpgroups(_));
-        let Some(result) = launch.arguments.get_mut(2).filter(|_| is_product) else { continue };
+        let can_skip = matches!(launch.module, Module::Warpgroups(_)) || launch.kernel == "concat";
+        let Some(result) = launch.arguments.get_mut(2).filter(|_| can_skip) else { continue };
         if let Argument::Matrix(view, Use::Write) = result
             && !view.buffer.is_placed()
             && uses.get(&view.buffer.number()) == Some(&1)

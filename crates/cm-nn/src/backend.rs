@@ -137,6 +137,14 @@ pub trait Backend: Clone + 'static {
     /// values and gradients.
     fn reduce(&self, x: &Self::Tensor, over: Over, f: Reduce) -> Result<Self::Tensor>;
 
+    /// Each row divided by its length plus `epsilon`: `y = x / (|x| + epsilon)`. The length of a row
+    /// of zeros has no gradient.
+    fn l2_normalize(&self, x: &Self::Tensor, epsilon: f32) -> Result<Self::Tensor> {
+        let squares = self.reduce(&self.map(x, Map::Square)?, Over::Columns, Reduce::Sum)?;
+        let length = self.map(&squares, Map::Sqrt)?;
+        self.zip(x, &self.affine(&length, 1.0, epsilon)?, Zip::Div)
+    }
+
     /// The matrices one after another along `axis`; at least one, equal in the other direction. The
     /// gradient is cut up again.
     fn concat(&self, parts: &[&Self::Tensor], axis: Axis) -> Result<Self::Tensor>;

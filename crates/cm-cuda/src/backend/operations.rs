@@ -119,6 +119,10 @@ impl Backend for CudaBackend {
         ops::linear::linear(self, x, w, b, activation)
     }
 
+    fn l2_normalize(&self, x: &CudaTensor, epsilon: f32) -> cm_nn::Result<CudaTensor> {
+        ops::layer_norm::l2_normalize(self, x, epsilon)
+    }
+
     fn layer_norm(
         &self,
         x: &CudaTensor,

@@ -1,4 +1,4 @@
-//! Layer normalisation.
+//! Layer normalisation, and rows of length 1.
 
 use cm_nn::Result;
 
@@ -54,6 +54,31 @@ pub(crate) fn layer_norm(
                 columns as u32
             ];
             backend.warps(LayerNorm, "layer_norm_gradient", rows, arguments)?;
+            slots.add(place, dx);
+            Ok(())
+        }
+    }))
+}
+
+/// Rows divided by their lengths.
+pub(crate) fn l2_normalize(
+    backend: &CudaBackend,
+    x: &CudaTensor,
+    epsilon: f32,
+) -> Result<CudaTensor> {
+    let place = backend.place(x);
+    let [rows, columns] = x.shape;
+    let y = backend.new_tensor(x.shape)?;
+    let arguments = arguments![x.read(), y.write(), rows as u32, columns as u32, epsilon];
+    backend.warps(LayerNorm, "l2_normalize", rows, arguments)?;
+    Ok(backend.record(y, &[place], || {
+        let x = x.clone();
+        move |backend: &CudaBackend, slots: &mut Slots, dy: CudaTensor| {
+            let Some(place) = place else { return Ok(()) };
+            let dx = backend.new_tensor(x.shape)?;
+            let sizes = arguments![rows as u32, columns as u32, epsilon];
+            let arguments = [arguments![x.read(), dy.read(), dx.write()], sizes].concat();
+            backend.warps(LayerNorm, "l2_normalize_gradient", rows, arguments)?;
             slots.add(place, dx);
             Ok(())
         }

@@ -6,7 +6,9 @@ use cm_nn::{Axis, Result, Shape};
 
 use super::arguments;
 use crate::backend::CudaBackend;
-use crate::compile::Module::Layout;
+use crate::compile::Module::{self, Layout};
+use crate::launch::Argument;
+use crate::operands::{PACK_THREADS, squares};
 use crate::tape::Slots;
 use crate::tensor::CudaTensor;
 
@@ -17,19 +19,7 @@ pub(crate) fn concat(
 ) -> Result<CudaTensor> {
     let places = parts.iter().map(|part| backend.place(part)).collect::<Vec<_>>();
     let sizes = parts.iter().map(|part| part.shape[axis as usize]).collect::<Vec<_>>();
-    let total = sizes.iter().sum::<usize>();
-    let mut shape = parts[0].shape;
-    shape[axis as usize] = total;
-    let y = backend.new_tensor(shape)?;
-    let mut start = 0;
-    for (part, size) in parts.iter().zip(&sizes) {
-        let (target, width) = match axis {
-            Axis::Rows => (y.at(start * shape[1], part.shape), shape[1]),
-            Axis::Columns => (y.at(start, part.shape), total),
-        };
-        copy(backend, part, part.shape[1], &target, width, part.shape)?;
-        start += size;
-    }
+    let y = joined(backend, parts, axis)?;
     let inputs = places.clone();
     Ok(backend.record(y, &inputs, || {
         move |backend: &CudaBackend, slots: &mut Slots, dy: CudaTensor| {
@@ -43,6 +33,65 @@ pub(crate) fn concat(
             Ok(())
         }
     }))
+}
+
+/// How many matrices one kernel puts together, and bytes of `struct Source`.
+const SOURCES: (usize, usize) = (8, 32);
+
+/// The matrices below each other or side by side, as a constant.
+fn joined(backend: &CudaBackend, parts: &[&CudaTensor], axis: Axis) -> Result<CudaTensor> {
+    if let Some((first, rest)) = parts.split_at_checked(SOURCES.0)
+        && !rest.is_empty()
+    {
+        let first = joined(backend, first, axis)?;
+        let parts = std::iter::once(&first).chain(rest.iter().copied()).collect::<Vec<_>>();
+        return joined(backend, &parts, axis);
+    }
+    let (mut shape, mut sources) = (parts[0].shape, Vec::new());
+    shape[axis as usize] = 0;
+    for part in parts {
+        let (start, size) = (shape[axis as usize], part.shape[axis as usize]);
+        sources.push(Source { x: (*part).clone(), start, size, pitch: part.shape[1] });
+        shape[axis as usize] += size;
+    }
+    put_together(backend, shape, &sources, axis)
+}
+
+/// Rows or columns of a result, from `start` on.
+struct Source {
+    x: CudaTensor,
+    start: usize,
+    size: usize,
+    /// How far apart its rows begin.
+    pitch: usize,
+}
+
+/// A matrix of at most as many sources as one kernel takes; as operands too if products ask.
+fn put_together(
+    backend: &CudaBackend,
+    shape: Shape,
+    sources: &[Source],
+    axis: Axis,
+) -> Result<CudaTensor> {
+    let members = sources.iter().flat_map(|Source { x, start, size, pitch }| {
+        arguments![x.read(), *start as i32, *size as i32, *pitch as i32, 0_i32]
+    });
+    let y = backend.new_tensor(shape)?;
+    let arguments = arguments![
+        Argument::Struct(members.collect(), SOURCES.0 * SOURCES.1),
+        sources.len() as u32,
+        y.write(),
+        shape[0] as i32,
+        shape[1] as i32,
+        i32::from(axis == Axis::Rows),
+        Argument::Nothing,
+        Argument::Nothing,
+        Argument::Nothing
+    ];
+    let module = Module::Operands(backend.precision());
+    backend.run(module, "concat", squares(shape), PACK_THREADS, 0, arguments)?;
+    backend.note_maker(&y);
+    Ok(y)
 }
 
 pub(crate) fn slice(
@@ -79,26 +128,11 @@ fn cut(
     match axis {
         Axis::Rows => Ok(x.at(start * columns, [count, columns])),
         Axis::Columns => {
-            let y = backend.new_tensor([rows, count])?;
-            copy(backend, &x.at(start, y.shape), columns, &y, count, y.shape)?;
-            Ok(y)
+            let shape = [rows, count];
+            let source = Source { x: x.at(start, shape), start: 0, size: count, pitch: columns };
+            put_together(backend, shape, &[source], axis)
         }
     }
-}
-
-/// Copies a matrix whose rows begin `x_step` apart to where they begin `y_step` apart.
-fn copy(
-    backend: &CudaBackend,
-    x: &CudaTensor,
-    x_step: usize,
-    y: &CudaTensor,
-    y_step: usize,
-    [rows, columns]: Shape,
-) -> Result<()> {
-    let count = (rows * columns) as u32;
-    let arguments =
-        arguments![x.read(), y.update(), count, columns as u32, x_step as u32, y_step as u32];
-    backend.each(Layout, "copy_columns", count, arguments)
 }
 
 /// `x` as the columns from `start` on of zeros of shape `shape`.

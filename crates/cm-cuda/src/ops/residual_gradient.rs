@@ -245,6 +245,7 @@ impl Pairs {
             side.grads.read(),
             side.args.read(),
             gradient.update(),
+            side.own.shape[0] as u32,
             side.others.shape[0] as u32,
             self.split.argument(),
             scale,

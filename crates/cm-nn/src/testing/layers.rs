@@ -115,6 +115,30 @@ pub fn layer_norm<B: Backend>(suite: &Suite<B>) -> Result<()> {
     suite.check(&backend, "layer_norm of one column", &inputs(3, 1), operation, exact)
 }
 
+/// [`Backend::l2_normalize`], rows of zeros included.
+pub fn l2_normalize<B: Backend>(suite: &Suite<B>) -> Result<()> {
+    let backend = suite.make(0);
+    let exact = |x: &[Exact]| {
+        Exact::from_fn(x[0].shape, |i, j| {
+            let length = x[0].row(i).iter().map(|x| x * x).sum::<f64>().sqrt();
+            x[0].at(i, j) / (length + 0.25)
+        })
+    };
+    let operation = |x: &[Var<B>]| x[0].l2_normalize(0.25);
+    let zeros = Exact::from_fn([2, 3], |_, _| 0.0);
+    for x in [Exact::normal([5, 3], 1), Exact::normal([4, 1], 2), zeros] {
+        suite.check(&backend, "l2_normalize", &[x], operation, exact)?;
+    }
+    let large = Exact::normal([301, 70], 3).map_f32(|x| 3.0 * x);
+    suite.check_along(&backend, "l2_normalize, large", &[large], operation, exact)?;
+    let twice = |x: &[Var<B>]| operation(&[operation(x)?.add(&x[0])?]);
+    let exact_twice = |x: &[Exact]| {
+        let once = exact(x);
+        exact(&[Exact::from_fn(once.shape, |i, j| once.at(i, j) + x[0].at(i, j))])
+    };
+    suite.check(&backend, "l2_normalize twice", &[Exact::normal([4, 7], 4)], twice, exact_twice)
+}
+
 /// [`Mlp`]: its layers in order, its names, and its refusals.
 pub fn perceptrons<B: Backend>(suite: &Suite<B>) -> Result<()> {
     let backend = suite.make(0);

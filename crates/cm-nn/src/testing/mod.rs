@@ -29,7 +29,7 @@ pub use capture::{captured_cells, captured_steps, captured_uploads, full, reads_
 pub use check::{Suite, Tolerance};
 pub use elementwise::{affine, composed, kinks, map, reduce, reduce_edges, zip};
 pub use exact::Exact;
-pub use layers::{layer_norm, linear, perceptrons};
+pub use layers::{l2_normalize, layer_norm, linear, perceptrons};
 pub use layout::{concat, diagonal, gather, roll, slice, transpose};
 pub use learning::{density, density_at_the_bounds, info_nce, quasimetric};
 pub use optimisers::{adam, adam_resumes_exactly, blend, sgd};
@@ -53,7 +53,7 @@ macro_rules! backend_tests {
             adam, adam_resumes_exactly, affine, blend, captured_cells, captured_steps,
             captured_uploads, categorical, cells, composed, concat, constants, density,
             density_at_the_bounds, diagonal, draws, failures, full, gather, info_nce, kinks,
-            layer_norm, linear, map, perceptrons, permutation, quasimetric, reads_together, reduce,
+            l2_normalize, layer_norm, linear, map, perceptrons, permutation, quasimetric, reads_together, reduce,
             reduce_edges, repeats_itself, roll, sgd, slice, transpose, wanted_parameters, zip
         );
     };

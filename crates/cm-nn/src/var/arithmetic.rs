@@ -166,8 +166,7 @@ impl<B: Backend> Var<B> {
     /// # Ok::<(), cm_nn::Error>(())
     /// ```
     pub fn l2_normalize(&self, epsilon: f32) -> Result<Self> {
-        let length = self.square()?.sum(Over::Columns)?.sqrt()?;
-        self.div(&length.affine(1.0, epsilon)?)
+        Ok(self.with(self.backend.l2_normalize(&self.tensor, epsilon)?))
     }
 
     fn reduce(&self, over: Over, f: Reduce) -> Result<Self> {
