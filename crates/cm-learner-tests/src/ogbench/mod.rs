@@ -16,7 +16,14 @@ use self::file::{File, files};
 use self::make::{Made, make};
 
 /// Losses, gradients, one update and actions are theirs, within ten times the suite's tolerance.
+///
+/// In single precision alone: some of these learners weigh rows by the exponential of ten
+/// advantages, and with it the rounding of those.
 pub fn ogbench_code<B: Backend>(suite: &Suite<B>) -> Result<()> {
+    if suite.tolerance.values > Tolerance::SINGLE.values {
+        println!("SKIPPED: these files are compared in single precision");
+        return Ok(());
+    }
     let files = files();
     for agent in ["cmd", "crl", "gcbc", "gciql", "gcivl", "hiql", "qrl", "tmd"] {
         let found = files.iter().any(|file| file.text("agent_name") == agent);
