@@ -6,7 +6,7 @@ use cm_nn::{AdamSettings, Head, MlpSettings, QuasimetricSettings, Reduction, Res
 use cm_policy::{ActorSettings, BehaviourCloning, Extraction, PolicyGoals, PolicySettings};
 use serde::{Deserialize, Serialize};
 
-/// Settings of [`Qrl`]. The defaults are [`QrlSettings::plane`].
+/// Settings of [`Qrl`](crate::Qrl). The defaults are [`QrlSettings::plane`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct QrlSettings {
