@@ -35,3 +35,33 @@ pub(super) fn train(
     }
     Ok(())
 }
+
+/// On the CPU all runs side by side; on a GPU one cell of the table after another, its seeds at
+/// once.
+pub(super) fn train_cells(
+    device: Device,
+    jobs: &[Job],
+    name: fn(&Job) -> String,
+    workers: Option<usize>,
+) -> anyhow::Result<()> {
+    let names = |jobs: &[Job]| jobs.iter().map(name).collect();
+    if device == Device::Cpu {
+        return train(device, jobs, names(jobs), workers);
+    }
+    let cell = |job: &Job| (job.settings.task.clone(), job.settings.method.method());
+    let cells = || jobs.chunk_by(|a, b| cell(a) == cell(b));
+    let mut failed = 0;
+    for cell in cells() {
+        if let Err(error) = train(device, cell, names(cell), workers) {
+            if interrupt::is_requested() {
+                return Err(error);
+            }
+            eprintln!("{}: {error}", name(&cell[0]));
+            failed += 1;
+        }
+    }
+    if failed == cells().count() {
+        bail!("every run failed");
+    }
+    Ok(())
+}

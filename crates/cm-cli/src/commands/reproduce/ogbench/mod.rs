@@ -12,8 +12,7 @@ use cm_envs::ogbench::{Maze, OgTask};
 use cm_train::{Device, Job, Method, OgMazeTask, RunSettings};
 
 use self::data::{Source, TaskData};
-use super::training::train;
-use crate::interrupt;
+use super::training::train_cells;
 
 #[derive(clap::Args)]
 #[command(
@@ -83,38 +82,13 @@ pub(crate) fn run(arguments: &Arguments, device: Device) -> anyhow::Result<()> {
     if !arguments.report_only {
         Mujoco::find()?;
         tasks.iter().try_for_each(|&task| data.get(task))?;
-        train_all(device, &jobs, arguments.workers)?;
+        train_cells(device, &jobs, name, arguments.workers)?;
     }
     report::write(arguments, &tasks, &jobs, &data)
 }
 
 fn tasks(arguments: &Arguments) -> Vec<OgTask> {
     if arguments.tasks.is_empty() { OgTask::all() } else { arguments.tasks.clone() }
-}
-
-/// On the CPU all runs side by side; on a GPU one cell of the table after another, its seeds at
-/// once.
-fn train_all(device: Device, jobs: &[Job], workers: Option<usize>) -> anyhow::Result<()> {
-    let names = |jobs: &[Job]| jobs.iter().map(name).collect();
-    if device == Device::Cpu {
-        return train(device, jobs, names(jobs), workers);
-    }
-    let cell = |job: &Job| (job.settings.task.clone(), job.settings.method.method());
-    let cells = || jobs.chunk_by(|a, b| cell(a) == cell(b));
-    let mut failed = 0;
-    for cell in cells() {
-        if let Err(error) = train(device, cell, names(cell), workers) {
-            if interrupt::is_requested() {
-                return Err(error);
-            }
-            eprintln!("{}: {error}", name(&cell[0]));
-            failed += 1;
-        }
-    }
-    if failed == cells().count() {
-        bail!("every run failed");
-    }
-    Ok(())
 }
 
 /// What a run's bar is called.
