@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cm_learner::Dimensions;
-use cm_replay::{Goals, ReadOptions, read};
+use cm_replay::{End, Goals, ReadOptions, read};
 use serde::{Deserialize, Serialize};
 
 use super::{Environment, Task, World, yes};
@@ -76,8 +76,23 @@ impl RunSettings {
     ///
     /// Goals are later states of the same trajectory, never the state itself: where states are
     /// numbers with many digits, a state is met exactly only at once, and a metric that must be 0
-    /// there and not next to it spends itself on that. They are cut at the trajectory's end.
+    /// there and not next to it spends itself on that. For CMD, whose metric on states is learned by
+    /// contrast, they are as far ahead as if trajectories had no end ([`End::Balance`]); for other
+    /// methods they are cut there.
+    ///
+    /// ```
+    /// use std::path::PathBuf;
+    /// use cm_train::{Method, ReadOut, RunSettings};
+    ///
+    /// let settings = RunSettings::own_data(Method::Cmd1, PathBuf::from("walks.csv"));
+    /// assert_eq!(settings.read_out, ReadOut::Composed);
+    /// assert!(!settings.goals.include_current && settings.held_out.share == 0.1);
+    /// ```
     pub fn own_data(method: Method, file: PathBuf) -> Self {
+        let end = match method {
+            Method::Cmd1 | Method::Cmd2 => End::Balance,
+            _ => End::Truncate,
+        };
         let read_out = match method {
             Method::Cmd1 | Method::Cmd2 | Method::Qrl | Method::Tmd => ReadOut::Composed,
             _ => ReadOut::DataActions,
@@ -90,7 +105,7 @@ impl RunSettings {
             observation_noise: 0.0,
             stay_at_goal: false,
             evaluate_every: 0,
-            goals: method.goals(Goals::geometric(0.9), 10),
+            goals: method.goals(Goals { end, ..Goals::geometric(0.9) }, 10),
             task: DataTask { file, goal: None, scale: true }.into(),
             method: MethodSettings::own_data(method),
             ..Self::plane(method)
