@@ -59,7 +59,10 @@ pub enum Error {
         possible: u64,
     },
     /// The file has no array of that name.
-    #[error("no array `{key}`; the file has: {}", found.join(", "))]
+    #[error(
+        "no array `{key}`; the file has: {}",
+        if found.is_empty() { "none".to_owned() } else { found.join(", ") }
+    )]
     Missing {
         /// The array looked for.
         key: String,

@@ -24,6 +24,13 @@ pub struct Calibration {
 }
 
 /// How many steps a distance stands for.
+///
+/// ```
+/// use cm_train::Steps;
+///
+/// let steps = Steps { low: 8.6, about: 14.2, high: 22.0 };
+/// assert_eq!(steps.to_string(), "about 14 steps (9 to 22)");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Steps {
     /// Nine of ten pairs of held-out states took more.
@@ -84,6 +91,15 @@ impl Calibration {
     }
 
     /// The most steps it can tell.
+    ///
+    /// ```
+    /// use cm_train::Calibration;
+    ///
+    /// // Half a nat a step, nowhere more than 20 steps.
+    /// let pairs: Vec<_> = (0..1000).map(|n| (n % 21) as f32).map(|n| (n / 2.0, n)).collect();
+    /// let calibration = Calibration::fit(&pairs).unwrap();
+    /// assert!(calibration.most() > 19.0 && calibration.most() <= 20.0);
+    /// ```
     pub fn most(&self) -> f32 {
         self.knots[self.knots.len() - 1][2]
     }

@@ -38,6 +38,14 @@ pub struct Check {
 }
 
 /// Two states of a held-out trajectory.
+///
+/// ```
+/// use cm_train::Pair;
+///
+/// // On a ring that is walked one way: a step ahead is a turn back.
+/// let pair = Pair { distance: 0.1, back: 6.2, steps: 1.0 };
+/// assert!(pair.back > pair.distance);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pair {
     /// The learned distance.
@@ -58,6 +66,30 @@ const ACTION_PAIRS: usize = 500;
 const STREAM: u32 = 0x022;
 
 /// Checks a model against the trajectories that were held out from its training.
+///
+/// ```
+/// use std::sync::atomic::AtomicBool;
+/// use cm_train::{Device, Method, Model, RunFolder, RunSettings, check, train};
+///
+/// // Twelve walks to the right, of which two are held out.
+/// let scratch = tempfile::tempdir().unwrap();
+/// let file = scratch.path().join("walks.csv");
+/// let rows = (0..12).flat_map(|walk| (0..10).map(move |x| format!("{walk},{x},1\n")));
+/// let text: String = rows.collect();
+/// std::fs::write(&file, format!("trajectory,observation_x,action_x\n{text}")).unwrap();
+///
+/// // Too short a training to be any good.
+/// let mut settings = RunSettings { steps: 5, ..RunSettings::own_data(Method::Cmd1, file) };
+/// settings.held_out.share = 0.2;
+/// let (folder, task) = (RunFolder::new(scratch.path().join("run")), settings.task.open()?);
+/// train(Device::Cpu, &settings, &task, &folder, &AtomicBool::new(false), |_| {})?;
+///
+/// let found = check(&Model::load(&folder, true)?, &task)?;
+/// assert_eq!(found.trajectories, [10, 2]);
+/// assert_eq!(found.triangles, [1_000_000, 0]);
+/// assert!(found.pairs.iter().all(|pair| pair.steps >= 1.0 && pair.distance >= 0.0));
+/// # Ok::<(), cm_train::Error>(())
+/// ```
 pub fn check(model: &Model, task: &Task) -> Result<Check> {
     let (data, settings) = (&task.data, model.settings());
     let split = settings.held_out.split(data)?;
@@ -114,6 +146,28 @@ pub fn check(model: &Model, task: &Task) -> Result<Check> {
 
 impl Check {
     /// Whether the distance can be relied on, and why not.
+    ///
+    /// ```
+    /// use cm_train::{Check, ReadOut};
+    ///
+    /// let good = Check {
+    ///     read_out: ReadOut::States,
+    ///     trajectories: [90, 10],
+    ///     contrast: None,
+    ///     pairs: Vec::new(),
+    ///     rank_correlation: 0.95,
+    ///     ordered: 0.98,
+    ///     asymmetry: 0.5,
+    ///     unreachable: 0.0,
+    ///     triangles: [1_000_000, 0],
+    ///     goal_action: None,
+    ///     calibrated: None,
+    /// };
+    /// assert!(good.verdict().0);
+    /// let (relied_on, why) = Check { unreachable: 0.25, ..good }.verdict();
+    /// assert!(!relied_on);
+    /// assert_eq!(why, "doubtful: 25 % of pairs have no way");
+    /// ```
     pub fn verdict(&self) -> (bool, String) {
         let mut faults = Vec::new();
         if self.rank_correlation < 0.8 {
@@ -205,6 +259,14 @@ fn goal_action(model: &Model, task: &Task, pairs: &[(usize, usize)]) -> Result<O
 }
 
 /// Spearman's rank correlation; equal numbers share their ranks.
+///
+/// ```
+/// use cm_train::rank_correlation;
+///
+/// // Only the order counts; infinity is the largest.
+/// assert!((rank_correlation(&[0.1, 0.5, f64::INFINITY], &[1.0, 4.0, 9.0]) - 1.0).abs() < 1e-12);
+/// assert!((rank_correlation(&[3.0, 2.0, 1.0], &[1.0, 4.0, 9.0]) + 1.0).abs() < 1e-12);
+/// ```
 pub fn rank_correlation(a: &[f64], b: &[f64]) -> f64 {
     let (a, b) = (ranks(a), ranks(b));
     let middle = (a.len() as f64 - 1.0) / 2.0;

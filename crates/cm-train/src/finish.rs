@@ -50,10 +50,7 @@ fn finish_model(file: &Path, settings: &RunSettings, task: &Task) -> Result<()> 
         extras.roads = model.find_roads(&task.data, &split)?;
         model.set_extras(extras.clone());
     }
-    // Some methods learn no distance at all.
-    let somewhere = vec![0.0; task.dimensions.state()];
-    let has_distance = model.distances(&somewhere, &somewhere).is_ok();
-    if has_distance {
+    if model.has_distance() {
         let pairs = held_out_pairs(&task.data, &split, GOALS, STARTS);
         let distances = pair_distances(&model, &task.data, &pairs)?;
         let steps = pairs.iter().map(|&(from, to)| (to - from) as f32);

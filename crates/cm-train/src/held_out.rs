@@ -10,6 +10,20 @@ use serde::{Deserialize, Serialize};
 use crate::{Error, Result, RunSettings, Task};
 
 /// Which share of the trajectories is held out from training, and how training looks at them.
+///
+/// ```
+/// use std::path::PathBuf;
+/// use cm_train::{HeldOut, Method, RunSettings};
+///
+/// // One in four of the trajectories of one's own, and no early end.
+/// let mut settings = RunSettings::own_data(Method::Cmd1, PathBuf::from("walks.csv"));
+/// settings.held_out = HeldOut { share: 0.25, patience: 0, ..settings.held_out };
+/// settings.check()?;
+/// settings.held_out.share = 1.0;
+/// let error = settings.check().unwrap_err().to_string();
+/// assert!(error.contains("held_out.share"), "{error}");
+/// # Ok::<(), cm_train::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HeldOut {
@@ -89,7 +103,15 @@ impl HeldOut {
     }
 }
 
-/// How well goals are told from others, on some batches.
+/// How well goals are told from others, on some batches of 256 rows.
+///
+/// ```
+/// use cm_train::Contrast;
+///
+/// // What a distance that knows nothing reaches: every goal of a batch looks the same.
+/// let chance = Contrast { loss: 256_f64.ln(), accuracy: 0.5 };
+/// assert!(Contrast { loss: 4.5, accuracy: 0.87 }.loss < chance.loss);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Contrast {
     /// The contrastive loss, in nats.
@@ -99,6 +121,17 @@ pub struct Contrast {
 }
 
 /// What was found on the training trajectories and on those held out.
+///
+/// ```
+/// use cm_train::{Contrast, Validation};
+///
+/// let found = Validation {
+///     training: Contrast { loss: 4.1, accuracy: 0.9 },
+///     held_out: Contrast { loss: 4.5, accuracy: 0.87 },
+/// };
+/// // By how much trajectories are learned by heart.
+/// assert!((found.held_out.loss - found.training.loss - 0.4).abs() < 1e-9);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Validation {
     /// On trajectories that were trained on.

@@ -5,6 +5,18 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 /// How a distance between states is read out of networks that also see actions.
+///
+/// ```
+/// use std::path::PathBuf;
+/// use cm_train::{Method, ReadOut, RunSettings};
+///
+/// // The authors' in the 2-D experiment; over the ways of the data for data of one's own.
+/// assert_eq!(RunSettings::plane(Method::Cmd1).read_out, ReadOut::NoAction);
+/// let own = RunSettings::own_data(Method::Cmd1, PathBuf::from("walks.csv"));
+/// assert_eq!(own.read_out, ReadOut::Composed);
+/// // As `--set read_out=data-actions` and settings files write it.
+/// assert_eq!(ReadOut::DataActions.to_string(), "data-actions");
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReadOut {
@@ -27,6 +39,13 @@ pub enum ReadOut {
 impl ReadOut {
     /// Whether the triangle inequality holds whatever the weights, for a method whose metric is a
     /// quasimetric.
+    ///
+    /// ```
+    /// use cm_train::ReadOut;
+    ///
+    /// assert!(ReadOut::Composed.is_quasimetric() && ReadOut::States.is_quasimetric());
+    /// assert!(!ReadOut::DataActions.is_quasimetric());
+    /// ```
     pub const fn is_quasimetric(self) -> bool {
         !matches!(self, Self::DataActions)
     }

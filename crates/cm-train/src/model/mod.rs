@@ -92,6 +92,27 @@ impl Model {
         method.is_quasimetric() && read_out.is_quasimetric() && of_states
     }
 
+    /// Whether there is a distance between states; behavioural cloning learns none.
+    ///
+    /// ```
+    /// use std::sync::atomic::AtomicBool;
+    /// use cm_train::{Device, Method, Model, RunFolder, RunSettings, train};
+    ///
+    /// let scratch = tempfile::tempdir().unwrap();
+    /// for (method, wanted) in [(Method::Cmd1, true), (Method::Gcbc, false)] {
+    ///     let settings = RunSettings::tiny_plane(method, 0);
+    ///     let folder = RunFolder::new(scratch.path().join(method.key()));
+    ///     let task = settings.task.open()?;
+    ///     train(Device::Cpu, &settings, &task, &folder, &AtomicBool::new(false), |_| {})?;
+    ///     assert_eq!(Model::load(&folder, false)?.has_distance(), wanted);
+    /// }
+    /// # Ok::<(), cm_train::Error>(())
+    /// ```
+    pub fn has_distance(&self) -> bool {
+        let somewhere = vec![0.0; self.dimensions.state()];
+        self.distances(&somewhere, &somewhere).is_ok()
+    }
+
     /// The share of triples that violated the triangle inequality when training ended, if it does
     /// not hold exactly.
     pub fn violations(&self) -> Option<f32> {

@@ -34,6 +34,14 @@ impl GreedyPath {
     }
 
     /// Its length in the state's own units.
+    ///
+    /// ```
+    /// use cm_train::GreedyPath;
+    ///
+    /// let states = vec![vec![0.0, 0.0], vec![3.0, 4.0], vec![3.0, 5.0]];
+    /// let path = GreedyPath { states, distances: vec![1.2, 0.2, 0.0], arrived: true };
+    /// assert_eq!(path.length(), 6.0);
+    /// ```
     pub fn length(&self) -> f32 {
         // From zero: the sum of nothing is -0.
         self.states.windows(2).fold(0.0, |sum, pair| sum + l2(&pair[0], &pair[1]))

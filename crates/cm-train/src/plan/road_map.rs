@@ -9,6 +9,14 @@ use super::{GreedyPath, Length, l2};
 use crate::{Error, Model, Result};
 
 /// Which places are linked in a [`RoadMap`].
+///
+/// ```
+/// use cm_train::Links;
+///
+/// // Neighbours at most one and a half units and one nat apart.
+/// let links = Links { radius: 1.5, longest: 1.0 };
+/// assert!(links.radius > 0.0 && links.longest > 0.0);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Links {
     /// How far apart places may be, in the state's own units.

@@ -179,6 +179,26 @@ impl Roads {
     }
 
     /// How many states and links there are.
+    ///
+    /// ```
+    /// use std::sync::atomic::AtomicBool;
+    /// use cm_envs::walks::Course;
+    /// use cm_train::{Device, Method, Model, RunFolder, RunSettings, train};
+    ///
+    /// // A barely trained model of a ring that is walked one way.
+    /// let scratch = tempfile::tempdir().unwrap();
+    /// let file = scratch.path().join("ring.csv");
+    /// std::fs::write(&file, Course::Ring.collect(20, 60, 0)?.to_csv()).unwrap();
+    /// let settings = RunSettings { steps: 2, ..RunSettings::own_data(Method::Cmd1, file) };
+    /// let (folder, task) = (RunFolder::new(scratch.path().join("run")), settings.task.open()?);
+    /// train(Device::Cpu, &settings, &task, &folder, &AtomicBool::new(false), |_| {})?;
+    ///
+    /// // Every state has a way on.
+    /// let model = Model::load(&folder, true)?;
+    /// let (states, links) = model.roads().unwrap().size();
+    /// assert!(states >= 12 && links >= states, "{states} {links}");
+    /// # Ok::<(), cm_train::Error>(())
+    /// ```
     pub fn size(&self) -> (usize, usize) {
         (self.into.len(), self.links.len())
     }

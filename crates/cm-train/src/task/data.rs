@@ -9,7 +9,7 @@ use cm_replay::{End, Goals, ReadOptions, read};
 use serde::{Deserialize, Serialize};
 
 use super::{Environment, Task, World, yes};
-use crate::{HeldOut, Method, MethodSettings, ReadOut, Result, RunSettings, Scaling};
+use crate::{Error, HeldOut, Method, MethodSettings, ReadOut, Result, RunSettings, Scaling};
 
 /// Trajectories of one's own; there is nothing to evaluate in.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -57,6 +57,11 @@ impl Task {
         world: Option<Arc<dyn World>>,
     ) -> Result<Self> {
         let data = read(file, &ReadOptions::default())?;
+        let count = data.trajectories();
+        if (0..count).all(|number| data.trajectory(number).len() < 2) {
+            let reason = format!("expected a trajectory of two rows or more, found {count} of one");
+            return Err(Error::content(file, reason));
+        }
         let (states, actions) = (data.observations().columns(), data.actions().columns());
         let dimensions = Dimensions::new(states, actions, environment.goal_columns(states))?;
         let (scaling, data) = if scale {
@@ -98,7 +103,7 @@ impl RunSettings {
             _ => ReadOut::DataActions,
         };
         Self {
-            steps: 6_000,
+            steps: 5_000,
             checkpoint_every: 1_000,
             read_out,
             held_out: HeldOut { share: 0.1, every: 250, patience: 4, least: 0.002 },
