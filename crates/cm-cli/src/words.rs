@@ -30,6 +30,7 @@ pub(crate) fn warning(model: &Model) -> Option<String> {
         None => "how often was not measured".to_owned(),
     };
     match model.read_out() {
+        _ if !model.has_distance() => None,
         _ if !model.is_quasimetric() => Some(format!(
             "note: this is no quasimetric, the triangle inequality may fail; {}",
             often()

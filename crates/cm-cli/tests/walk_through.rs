@@ -263,13 +263,20 @@ fn poor_data_is_told_of() {
     succeed(folder, &["check", "runs/constant"]);
     let bad = [
         ("nan", rows(6, 9, &|walk, step| format!("{walk},{step},nan,0\n")), "nan.csv"),
-        ("one", rows(1, 1, &|_, _| "0,1,1,0\n".to_owned()), "one"),
+        (
+            "one",
+            rows(1, 1, &|_, _| "0,1,1,0\n".to_owned()),
+            "one.csv: expected a trajectory of two",
+        ),
         ("empty", head.to_owned(), "empty.csv"),
+        ("nothing", String::new(), "nothing.csv: no array `trajectory`; the file has: none"),
     ];
     for (name, text, part) in bad {
         std::fs::write(folder.join(format!("{name}.csv")), text).unwrap();
         let words = train(name);
         let message = fail(folder, &words.iter().map(String::as_str).collect::<Vec<_>>());
         assert!(message.contains(part), "{name}: {message}");
+        assert_eq!(message.trim_end().lines().count(), 1, "{name}: {message}");
+        assert!(!folder.join("runs").join(name).exists(), "{name} left a folder");
     }
 }

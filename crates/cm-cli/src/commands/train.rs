@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
-use cm_train::{Device, Job, Report, run_jobs};
+use cm_train::{Device, Job, JobEvent, Report, run_jobs};
 use serde_json::json;
 
 use crate::config::{ConfigArguments, environments};
@@ -78,7 +78,10 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let progress = Progress::new(names.collect(), arguments.json);
     let stop = interrupt::listen();
     let results = run_jobs(device, &jobs, workers, stop, |index, event| {
-        progress.job(index, &event);
+        // The error of a single run is the command's.
+        if jobs.len() > 1 || !matches!(event, JobEvent::Ended(Err(_))) {
+            progress.job(index, &event);
+        }
     })?;
     let mut reports = Vec::new();
     for (job, result) in jobs.iter().zip(results) {

@@ -30,7 +30,8 @@ function chart(name, lines) {
   for (const [run, points] of lines) {
     const line = document.createElementNS(svg.namespaceURI, 'polyline');
     line.setAttribute('stroke', colour(run));
-    line.setAttribute('points', points.map(([x, y]) =>
+    // A single point is drawn as a dot: a line to itself with round ends.
+    line.setAttribute('points', (points.length > 1 ? points : [...points, ...points]).map(([x, y]) =>
       `${2 + 96 * (x - left) / (right - left || 1)},${57 - 54 * (y - low) / (high - low || 1)}`)
       .join(' '));
     svg.append(line);

@@ -53,6 +53,8 @@ function draw(run) {
   const shown = (state) => [state[view.axes[0]], state[view.axes[1]]];
   const line = run.episode || (run.path && run.path.arrived && run.path.states.map(shown));
   if (line) {
+    // Where a walker turns back, a pointed join would reach far beyond.
+    paint.lineJoin = 'round';
     for (const [colour, wide] of [[style('--paper'), 6], [style('--path'), 2.5]]) {
       paint.strokeStyle = colour;
       paint.lineWidth = wide * sharp;

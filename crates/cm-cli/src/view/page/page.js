@@ -59,7 +59,8 @@ function build(run) {
   run.note.className = 'note';
   run.button = document.createElement('button');
   run.button.textContent = 'Play an episode';
-  run.button.onclick = () => play(run);
+  run.button.onclick = () =>
+    play(run).catch((error) => { run.result.textContent = error.message; });
   const box = document.createElement('article');
   box.className = 'run';
   box.append(run.title, run.canvas, run.result, run.note, run.button);
