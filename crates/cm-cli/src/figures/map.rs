@@ -107,7 +107,7 @@ impl Map<'_> {
     /// The steps of some distances on the map: `2 about 11 (8 to 15), 4 about 30 (21 to 40)`.
     fn some_steps(&self, steps: &Calibration) -> String {
         let (low, high) = self.range();
-        let told = ticks(f64::from(low), f64::from(high), 3.0).into_iter().filter_map(|tick| {
+        let told = ticks(f64::from(low), f64::from(high), 4.0).into_iter().filter_map(|tick| {
             let found = steps.steps(tick as f32).filter(|_| tick > 0.0)?;
             let (about, low, high) = (found.about, found.low, found.high);
             Some(format!("{} about {about:.0} ({low:.0} to {high:.0})", label(tick)))
@@ -124,12 +124,12 @@ impl Map<'_> {
         let mut x = LEFT + 10;
         if !self.goals.is_empty() {
             star(area, (x, y), STAR)?;
-            area.draw(&Text::new("goal", (x + 14, y), text(14, HPos::Left, VPos::Center)))?;
-            x += 84;
+            area.draw(&Text::new("goal", (x + STAR + 8, y), text(14, HPos::Left, VPos::Center)))?;
+            x += 94;
         }
         if let Some(steps) = self.steps {
             let line = format!("nats in steps: {}", self.some_steps(steps));
-            let below = (LEFT + 10, y + 20);
+            let below = (LEFT + 10, y + 22);
             area.draw(&Text::new(line, below, text(14, HPos::Left, VPos::Center)))?;
         }
         if !self.paths.is_empty() {
