@@ -81,13 +81,19 @@ impl Progress {
                     );
                 }
             }
-            Event::Evaluated { step, success } => {
-                bar.set_message(format!("success {:.1} %", 100.0 * success));
+            Event::Evaluated { step, success, planned } => {
+                let planned = match planned {
+                    Some(planned) => format!(", planned {:5.1} %", 100.0 * planned),
+                    None => String::new(),
+                };
+                bar.set_message(format!("success {:.1} %{planned}", 100.0 * success));
                 if !self.quiet && !self.terminal {
                     let (seconds, name) =
                         (self.started.elapsed().as_secs_f64(), &self.names[index]);
                     let success = 100.0 * success;
-                    eprintln!("{seconds:8.1} s  {name:12} step {step:>7}  success {success:5.1} %");
+                    eprintln!(
+                        "{seconds:8.1} s  {name:12} step {step:>7}  success {success:5.1} %{planned}"
+                    );
                 }
             }
         }

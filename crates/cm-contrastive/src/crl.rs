@@ -1,6 +1,6 @@
 //! Contrastive RL: a policy that maximises a contrastive critic.
 
-use cm_learner::{Dimensions, Group, Learner, Metrics, Transitions, Update};
+use cm_learner::{Dimensions, Group, Learner, Metrics, StateDistance, Transitions, Update};
 use cm_nn::check::Within;
 use cm_nn::{AdamSettings, Backend, Parameters, Twin, Var};
 use cm_policy::{Actor, ActorSettings, Extraction};
@@ -171,6 +171,53 @@ impl<B: Backend> Crl<B> {
             |critic: &Critic<B>| critic.rows(&critic.phi(state, action)?, &critic.psi(goal)?);
         self.critics.join(value, |first, second| first.minimum(second))
     }
+
+    /// `compare` of each critic with `phi` of the starts, `psi` of the goals and `f` of the goals
+    /// with themselves, the larger of the two if twin.
+    fn larger_of_points(
+        &self,
+        from: &Var<B>,
+        to: &Var<B>,
+        compare: impl Fn(&Critic<B>, &Var<B>, &Var<B>, &Var<B>) -> Result<Var<B>>,
+    ) -> Result<Var<B>> {
+        let members = self.critics.members();
+        let width = from.columns() / members.len();
+        let half = (width - 1) / 2;
+        let of = |index: usize| {
+            let first = index * width;
+            let phi = from.slice_columns(first..first + half)?;
+            let psi = to.slice_columns(first + half..first + 2 * half)?;
+            let own = to.slice_columns(first + 2 * half..first + width)?;
+            compare(&members[index], &phi, &psi, &own)
+        };
+        match members.len() {
+            1 => of(0),
+            _ => of(0)?.maximum(&of(1)?),
+        }
+    }
+}
+
+/// `f(g, 0, g) - f(s, 0, g)`: a point is `phi(s, 0)`, `psi(s)` and `f(s, 0, s)` of each critic, one
+/// beside the other. Not a quasimetric.
+impl<B: Backend> StateDistance<B> for Crl<B> {
+    fn points(&self, state: &Var<B>) -> Result<Var<B>> {
+        let none = Var::full(state.backend(), [state.rows(), self.dimensions.action()], 0.0)?;
+        let point = |critic: &Critic<B>| {
+            let (phi, psi) = (critic.phi(state, &none)?, critic.psi(state)?);
+            Var::concat_columns(&[&phi, &psi, &critic.rows(&phi, &psi)?])
+        };
+        self.critics.join(point, |first, second| Var::concat_columns(&[first, second]))
+    }
+
+    fn rows(&self, from: &Var<B>, to: &Var<B>) -> Result<Var<B>> {
+        self.larger_of_points(from, to, |critic, phi, psi, own| own.sub(&critic.rows(phi, psi)?))
+    }
+
+    fn pairs(&self, from: &Var<B>, to: &Var<B>) -> Result<Var<B>> {
+        self.larger_of_points(from, to, |critic, phi, psi, own| {
+            own.transpose()?.sub(&critic.pairs(phi, psi)?)
+        })
+    }
 }
 
 impl<B: Backend> Learner<B> for Crl<B> {
@@ -205,6 +252,10 @@ impl<B: Backend> Learner<B> for Crl<B> {
             critic.successor_distance_rows([state, action], [goal, goal_action])
         };
         self.critics.join(distance, |first, second| first.maximum(second)).map(Some)
+    }
+
+    fn without_action(&self) -> Option<&dyn StateDistance<B>> {
+        Some(self)
     }
 
     fn groups(&self) -> Vec<&Group<B>> {

@@ -226,6 +226,50 @@ impl<B: Backend> Cmd1<B> {
         let distance = |d: &Quasimetric<B>| d.rows(&d.features(from)?, &d.features(to)?);
         self.quasimetrics.join(distance, |first, second| first.maximum(second))
     }
+
+    /// What the distance is divided by to be the successor distance.
+    fn divisor(&self) -> f32 {
+        self.settings.distance_divisor * self.settings.contrastive.divisor
+    }
+
+    /// `compare` of each quasimetric's part of the points, the larger of the two if twin.
+    fn larger_of_points(
+        &self,
+        from: &Var<B>,
+        to: &Var<B>,
+        compare: impl Fn(&Quasimetric<B>, &Var<B>, &Var<B>) -> Result<Var<B>>,
+    ) -> Result<Var<B>> {
+        let members = self.quasimetrics.members();
+        let width = from.columns() / members.len();
+        let of = |index: usize| {
+            let part = index * width..(index + 1) * width;
+            let (from, to) = (from.slice_columns(part.clone())?, to.slice_columns(part)?);
+            compare(&members[index], &from, &to)
+        };
+        let larger = match members.len() {
+            1 => compare(&members[0], from, to)?,
+            _ => of(0)?.maximum(&of(1)?)?,
+        };
+        larger.scale(1.0 / self.divisor())
+    }
+}
+
+/// `d((s, 0), (g, 0))`: a point is the features of all quasimetrics, one beside the other.
+impl<B: Backend> StateDistance<B> for Cmd1<B> {
+    fn points(&self, state: &Var<B>) -> Result<Var<B>> {
+        let none = Var::full(state.backend(), [state.rows(), self.dimensions.action()], 0.0)?;
+        let x = self.features.state_action(state, &none)?;
+        let join = |first: &Var<B>, second: &Var<B>| Var::concat_columns(&[first, second]);
+        self.quasimetrics.join(|d| d.features(&x), join)
+    }
+
+    fn rows(&self, from: &Var<B>, to: &Var<B>) -> Result<Var<B>> {
+        self.larger_of_points(from, to, Quasimetric::rows)
+    }
+
+    fn pairs(&self, from: &Var<B>, to: &Var<B>) -> Result<Var<B>> {
+        self.larger_of_points(from, to, Quasimetric::pairs)
+    }
 }
 
 impl<B: Backend> Learner<B> for Cmd1<B> {
@@ -252,8 +296,11 @@ impl<B: Backend> Learner<B> for Cmd1<B> {
     ) -> Result<Option<Var<B>>> {
         let from = self.features.state_action(state, action)?;
         let to = self.features.state_action(goal, goal_action)?;
-        let divisor = self.settings.distance_divisor * self.settings.contrastive.divisor;
-        self.larger_distance(&from, &to)?.scale(1.0 / divisor).map(Some)
+        self.larger_distance(&from, &to)?.scale(1.0 / self.divisor()).map(Some)
+    }
+
+    fn without_action(&self) -> Option<&dyn StateDistance<B>> {
+        Some(self)
     }
 
     fn states(&self) -> Option<&dyn StateDistance<B>> {

@@ -228,6 +228,22 @@ impl<B: Backend> Cmd2<B> {
     }
 }
 
+/// `d((s, 0), (g, 0))`.
+impl<B: Backend> StateDistance<B> for Cmd2<B> {
+    fn points(&self, state: &Var<B>) -> Result<Var<B>> {
+        let none = Var::full(state.backend(), [state.rows(), self.dimensions.action()], 0.0)?;
+        self.quasimetric.features(&self.features.state_action(state, &none)?)
+    }
+
+    fn rows(&self, from: &Var<B>, to: &Var<B>) -> Result<Var<B>> {
+        self.quasimetric.rows(from, to)?.scale(1.0 / self.settings.distance_divisor)
+    }
+
+    fn pairs(&self, from: &Var<B>, to: &Var<B>) -> Result<Var<B>> {
+        self.quasimetric.pairs(from, to)?.scale(1.0 / self.settings.distance_divisor)
+    }
+}
+
 impl<B: Backend> Learner<B> for Cmd2<B> {
     fn losses(&self, batch: &Transitions<B>, update: &mut Update<B>) -> Result<()> {
         update.minimise("contrastive_loss", &[&self.critic_group], |_| {
@@ -257,6 +273,10 @@ impl<B: Backend> Learner<B> for Cmd2<B> {
         goal_action: &Var<B>,
     ) -> Result<Option<Var<B>>> {
         self.distance_rows([state, action], [goal, goal_action]).map(Some)
+    }
+
+    fn without_action(&self) -> Option<&dyn StateDistance<B>> {
+        Some(self)
     }
 
     fn states(&self) -> Option<&dyn StateDistance<B>> {

@@ -60,6 +60,16 @@ pub fn rollout<E: Env, F: From<Error>>(
     plan: &Rollout,
     mut act: impl FnMut(&[f32], &[f32], &mut [f32]) -> Result<(), F>,
 ) -> Result<Vec<Outcome>, F> {
+    rollout_episodes(env, plan, |_, observations, goals, actions| act(observations, goals, actions))
+}
+
+/// [`rollout`] with a policy that has a memory: `act` is first given the numbers of the episodes
+/// still under way, ascending.
+pub fn rollout_episodes<E: Env, F: From<Error>>(
+    env: &E,
+    plan: &Rollout,
+    mut act: impl FnMut(&[usize], &[f32], &[f32], &mut [f32]) -> Result<(), F>,
+) -> Result<Vec<Outcome>, F> {
     let (seen, wide, aim) = (env.observation_width(), env.action_width(), env.goal_columns().len());
     let philox = Philox::new(plan.seed);
     let begin = |number: usize| Running::begin(env, plan, number, philox);
@@ -88,7 +98,8 @@ pub fn rollout<E: Env, F: From<Error>>(
                 env.observe(&mut running.episode, observation);
                 goal.copy_from_slice(&running.outcome.goal);
             });
-        act(&observations, &goals, &mut actions)?;
+        let numbers: Vec<usize> = running.iter().map(|episode| episode.number).collect();
+        act(&numbers, &observations, &goals, &mut actions)?;
         running
             .par_iter_mut()
             .with_min_len(SMALLEST_SHARE)

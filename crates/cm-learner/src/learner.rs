@@ -32,6 +32,15 @@ pub trait Learner<B: Backend> {
         None
     }
 
+    /// [`distance`](Self::distance) with zeros where actions belong, at both ends, as a comparison of
+    /// points: many distances between few states then cost few networks. None if the method learns
+    /// no such distance; one that does without actions has [`states`](Self::states) instead.
+    ///
+    /// It is a quasimetric if the method's distance is one; that of a critic may be negative.
+    fn without_action(&self) -> Option<&dyn StateDistance<B>> {
+        None
+    }
+
     /// Everything that is learned, at least one group. Names of parameters are unique over all.
     fn groups(&self) -> Vec<&Group<B>>;
 

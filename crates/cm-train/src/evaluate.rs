@@ -4,7 +4,7 @@ use cm_envs::{Outcome, Rollout, success_rate, task_success_rates};
 use cm_learner::Learner;
 use cm_nn::{Backend, Var};
 
-use crate::{Result, Scaling, World};
+use crate::{Result, Scaling, Walked, World};
 
 /// What an evaluation found.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,6 +17,8 @@ pub struct Evaluation {
     pub mean_steps: f64,
     /// The episodes.
     pub outcomes: Vec<Outcome>,
+    /// What became of plans, if the policy walked a road map.
+    pub walked: Option<Walked>,
 }
 
 /// Lets the policy of `learner` act in `world`, every episode beside the others.
@@ -27,10 +29,27 @@ pub fn evaluate<B: Backend>(
     scaling: &Scaling,
     plan: &Rollout,
 ) -> Result<Evaluation> {
+    evaluate_sent(world, learner, backend, scaling, plan, &mut |_, _, _| Ok(()))
+}
+
+/// Replaces the goals of episodes, by their numbers and observations, with what their policy is sent
+/// to.
+pub(crate) type Send<'a> = dyn FnMut(&[usize], &[f32], &mut [f32]) -> Result<()> + 'a;
+
+/// [`evaluate`] with a policy that is sent elsewhere than to its goals.
+pub(crate) fn evaluate_sent<B: Backend>(
+    world: &dyn World,
+    learner: &dyn Learner<B>,
+    backend: &B,
+    scaling: &Scaling,
+    plan: &Rollout,
+    send: &mut Send<'_>,
+) -> Result<Evaluation> {
     let (seen, columns) = (world.observation_width(), world.goal_columns());
-    let outcomes = world.rollout(plan, &mut |observations, goals, actions| {
+    let outcomes = world.rollout(plan, &mut |numbers, observations, goals, actions| {
         let rows = observations.len() / seen;
         let (mut states, mut aims) = (observations.to_vec(), goals.to_vec());
+        send(numbers, observations, &mut aims)?;
         scaling.states(&mut states);
         scaling.coordinates(columns.start, &mut aims, columns.len());
         let state = Var::new(backend, [rows, seen], states)?;
@@ -48,5 +67,6 @@ pub fn evaluate<B: Backend>(
         },
         mean_steps: steps as f64 / outcomes.len().max(1) as f64,
         outcomes,
+        walked: None,
     })
 }

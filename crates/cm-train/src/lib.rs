@@ -4,6 +4,7 @@ mod batches;
 mod calibration;
 mod check;
 mod checkpoint;
+mod container;
 #[cfg(feature = "cuda")]
 mod cuda;
 mod device;
@@ -34,7 +35,7 @@ pub use held_out::{Contrast, HeldOut, Validation};
 pub use jobs::{Job, JobEvent, job_groups, run_jobs};
 pub use method::{Method, MethodSettings};
 pub use model::{Model, Places};
-pub use plan::{GreedyPath, Links, Planner, RoadMap, Roads};
+pub use plan::{GreedyPath, Links, PlanSettings, Planner, RoadMap, Roads, Walked};
 pub use read_out::ReadOut;
 pub use record::{EvaluationRow, MetricRow, read_evaluations, read_metrics};
 pub use run::RunFolder;

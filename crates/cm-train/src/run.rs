@@ -41,6 +41,11 @@ impl RunFolder {
         self.path.join("evaluations.csv")
     }
 
+    /// Evaluations on road maps as CSV.
+    pub fn planned_file(&self) -> PathBuf {
+        self.path.join("planned.csv")
+    }
+
     /// The same numbers for TensorBoard.
     pub fn events_file(&self) -> PathBuf {
         self.path.join("events.out.tfevents.0.run")
@@ -69,6 +74,11 @@ impl RunFolder {
     /// The weights of the best evaluation.
     pub fn best_file(&self) -> PathBuf {
         self.path.join("best.safetensors")
+    }
+
+    /// The road map of the model of the best evaluation if `best`, else of the last checkpoint.
+    pub fn map_file(&self, best: bool) -> PathBuf {
+        self.path.join(if best { "best.roads" } else { "model.roads" })
     }
 
     /// Pictures.
@@ -156,27 +166,20 @@ impl RunFolder {
         Ok(cm_files::replace(self.devices_file(), text)?)
     }
 
-    /// Forgets what was noted of held-out trajectories after `step`.
-    pub(crate) fn cut_validations(&self, step: u64) -> Result<()> {
-        let path = self.validations_file();
-        let text = match std::fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-            Err(cause) => return Err(Error::File { path, cause }),
-        };
-        let early = |line: &&str| {
-            let number = line.split(',').next().and_then(|cell| cell.parse::<u64>().ok());
-            number.is_none_or(|number| number <= step)
-        };
-        let kept: String = text.lines().filter(early).map(|line| format!("{line}\n")).collect();
-        if kept == text { Ok(()) } else { Ok(cm_files::replace(path, kept)?) }
+    /// Forgets what was noted of held-out trajectories and of road maps after `step`.
+    pub(crate) fn cut_notes(&self, step: u64) -> Result<()> {
+        cut(self.validations_file(), step)?;
+        cut(self.planned_file(), step)
     }
 
     /// Notes what held-out trajectories said.
     pub(crate) fn note_validation(&self, step: u64, values: &[(&str, f64)]) -> Result<()> {
-        let path = self.validations_file();
-        let length = std::fs::metadata(&path).map_or(0, |file| file.len());
-        Table::open(&path, length)?.push(step, values)
+        note(&self.validations_file(), step, values)
+    }
+
+    /// Notes an evaluation on a road map.
+    pub(crate) fn note_planned(&self, step: u64, values: &[(&str, f64)]) -> Result<()> {
+        note(&self.planned_file(), step, values)
     }
 
     /// Writes weights with their scaling.
@@ -185,6 +188,27 @@ impl RunFolder {
         stored.extend(scaling.snapshot());
         Ok(stored.save_safetensors(path)?)
     }
+}
+
+/// Cuts a CSV file off after `step`.
+fn cut(path: PathBuf, step: u64) -> Result<()> {
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(cause) => return Err(Error::File { path, cause }),
+    };
+    let early = |line: &&str| {
+        let number = line.split(',').next().and_then(|cell| cell.parse::<u64>().ok());
+        number.is_none_or(|number| number <= step)
+    };
+    let kept: String = text.lines().filter(early).map(|line| format!("{line}\n")).collect();
+    if kept == text { Ok(()) } else { Ok(cm_files::replace(path, kept)?) }
+}
+
+/// Appends to a CSV file.
+fn note(path: &Path, step: u64, values: &[(&str, f64)]) -> Result<()> {
+    let length = std::fs::metadata(path).map_or(0, |file| file.len());
+    Table::open(path, length)?.push(step, values)
 }
 
 #[cfg(test)]

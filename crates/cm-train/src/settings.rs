@@ -5,7 +5,7 @@ use std::path::Path;
 use cm_replay::Goals;
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, HeldOut, Method, MethodSettings, ReadOut, Result, TaskSettings};
+use crate::{Error, HeldOut, Method, MethodSettings, PlanSettings, ReadOut, Result, TaskSettings};
 
 /// The settings of a run: what `config.toml` in its folder holds.
 ///
@@ -48,6 +48,10 @@ pub struct RunSettings {
     pub held_out: HeldOut,
     /// How the policy is evaluated.
     pub evaluation: EvaluationSettings,
+    /// The road map on which it is evaluated as well; none if absent. It changes nothing in
+    /// training, so that it may be added to a run, or changed, at any time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<PlanSettings>,
     /// Where data comes from and where the policy acts.
     pub task: TaskSettings,
     /// What is trained.
@@ -110,6 +114,7 @@ impl RunSettings {
             return Err(Error::Setting { setting, expected: "at least 1", found });
         }
         self.held_out.check()?;
+        self.plan.iter().try_for_each(PlanSettings::check)?;
         if self.method.method() == Method::Hiql && self.goals.subgoal_steps == 0 {
             return Err(Error::Setting {
                 setting: "goals.subgoal_steps".to_owned(),
@@ -135,9 +140,10 @@ impl RunSettings {
         Ok(())
     }
 
-    /// The first key in which two settings differ, `steps` apart: a run may be made longer.
+    /// The first key in which two settings differ, `steps` and `plan` apart: a run may be made longer
+    /// and evaluated in another way.
     pub(crate) fn difference(&self, other: &Self) -> Option<String> {
-        let longer = Self { steps: self.steps, ..other.clone() };
+        let longer = Self { steps: self.steps, plan: self.plan, ..other.clone() };
         if *self == longer {
             return None;
         }

@@ -179,6 +179,8 @@ fn draw(
         places: &places,
         values: Some(&distances),
         steps: model.calibration(),
+        roads: &[],
+        walls: &[],
         goals: &[arguments.axes.of(goal)],
         paths: &[],
     };

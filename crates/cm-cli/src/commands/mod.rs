@@ -16,9 +16,10 @@ pub(crate) mod train;
 pub(crate) mod view;
 
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use anyhow::{Context, bail};
-use cm_train::{Device, Model, RunFolder, Task};
+use cm_train::{Device, Model, PlanSettings, RoadMap, RunFolder, Task};
 
 /// The device to train on, which can be used; says on stderr what `auto` has become, and which GPU
 /// it is.
@@ -53,6 +54,43 @@ impl RunArguments {
             );
         }
         Ok(Model::load(&self.folder(), !self.last)?)
+    }
+
+    /// Where the road map of the model is kept.
+    pub(crate) fn map_file(&self) -> PathBuf {
+        let folder = self.folder();
+        folder.map_file(!self.last && folder.best_file().exists())
+    }
+
+    /// The road map that is kept with the model, if there is one. One of another model is refused.
+    pub(crate) fn kept_map(&self, model: &Model) -> anyhow::Result<Option<RoadMap>> {
+        let file = self.map_file();
+        Ok(if file.exists() { Some(RoadMap::read(&file, model)?) } else { None })
+    }
+
+    /// The road map that is kept with the model if it is of this model, of its data and of these
+    /// settings; else a new one, which is kept in its place.
+    pub(crate) fn road_map(
+        &self,
+        model: &Model,
+        task: &Task,
+        settings: &PlanSettings,
+    ) -> anyhow::Result<RoadMap> {
+        let file = self.map_file();
+        if file.exists() {
+            match RoadMap::load(&file, model, task) {
+                Ok(map) if map.is_of(settings) => return Ok(map),
+                Ok(_) => eprintln!("{}: other settings; the map is made anew", file.display()),
+                Err(error) => eprintln!("{error}; the map is made anew"),
+            }
+        }
+        let started = Instant::now();
+        let map = RoadMap::of_data(model, task, settings)?;
+        let seconds = started.elapsed().as_secs_f64();
+        map.save(&file)?;
+        let (nodes, links) = (map.nodes().len() / model.dimensions().state(), map.links().len());
+        eprintln!("{}: {nodes} nodes, {links} links in {seconds:.1} s", file.display());
+        Ok(map)
     }
 }
 

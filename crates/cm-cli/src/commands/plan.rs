@@ -15,7 +15,9 @@ use crate::words::{in_json, in_words, warning};
 #[derive(clap::Args)]
 #[command(
     after_help = "The path is the shortest one over states of the data, along links that some trajectory took. For runs without such links \
-        (those of the paper's environments), --link composes it of moves within --radius; --greedy always goes to where the learned distance to the \
+        (those of the paper's environments), \
+        it is the shortest one over the road map that `cm eval --plan` or `cm train --plan` has kept; \
+        --link composes it of moves within --radius; --greedy always goes to where the learned distance to the \
         goal is least, and may stop half way. A path that does not arrive is an error.\n\n\
         Examples:\n  cm plan runs/walks --from -10,0 --to 0,10 --figure plan.png\n  \
         cm plan runs/plane --from -20,0 --to 0,20 --radius 3 --link 3\n  \
@@ -85,6 +87,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
             places: &states.iter().map(show).collect::<Vec<_>>(),
             values: Some(&distances),
             steps: model.calibration(),
+            roads: &[],
+            walls: &[],
             goals: &[arguments.axes.of(&to)],
             paths: &[path.states.iter().map(show).collect()],
         };
@@ -116,6 +120,10 @@ fn find(
     if composed && !arguments.greedy && arguments.link.is_none() && arguments.radius.is_none() {
         return Ok(model.path(from, to)?);
     }
+    let by_map = !arguments.greedy && arguments.link.is_none() && arguments.radius.is_none();
+    if let Some(map) = arguments.run.kept_map(model)?.filter(|_| by_map) {
+        return first(map.paths(model, from, to)?);
+    }
     let task = lazy.task()?;
     let radius = arguments.radius.unwrap_or_else(|| 5.0 * median_step(model, task));
     let paths = if arguments.greedy || !model.is_quasimetric() {
@@ -125,8 +133,12 @@ fn find(
     } else {
         let places = data_states(model, task, LINKED_STATES).concat();
         let longest = arguments.link.unwrap_or(LINK);
-        RoadMap::new(model, &places, Links { radius, longest })?.paths(from, to)?
+        RoadMap::new(model, &places, Links { radius, longest })?.paths(model, from, to)?
     };
+    first(paths)
+}
+
+fn first(paths: Vec<GreedyPath>) -> anyhow::Result<GreedyPath> {
     let first = paths.into_iter().next();
     first.ok_or_else(|| anyhow::anyhow!("--from: expected a state, found none"))
 }

@@ -1,14 +1,16 @@
 //! Settings of a run from a preset, a TOML file and flags, later ones overriding earlier ones.
 
+mod plan;
 mod task;
 
 use std::path::PathBuf;
 
 use anyhow::{Context, anyhow, bail};
-use cm_train::{Method, MethodSettings, RunSettings};
+use cm_train::{Method, MethodSettings, PlanSettings, RunSettings};
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
+pub(crate) use self::plan::PlanArguments;
 pub(crate) use self::task::environments;
 
 /// What a run is made of on the command line.
@@ -46,6 +48,10 @@ pub(crate) struct ConfigArguments {
     /// Episodes of an evaluation.
     #[arg(long)]
     episodes: Option<u64>,
+    /// Also evaluate the policy on a road map over the learned distance; `--set plan.nodes=500` and
+    /// other keys of `[plan]` say how it is made.
+    #[arg(long)]
+    plan: bool,
     /// Any other setting by its place in the TOML file, such as `method.cmd1.twin=false`; `none`
     /// switches off what is optional.
     #[arg(long, value_name = "KEY=VALUE")]
@@ -100,6 +106,9 @@ impl ConfigArguments {
         let whole = |number: u64| -> anyhow::Result<Value> {
             Ok(Value::Integer(i64::try_from(number).context("expected a smaller number")?))
         };
+        if self.plan {
+            table.entry("plan").or_insert(Value::Table(Table::try_from(PlanSettings::default())?));
+        }
         let mut set = |key: &str, value: Value| set(table, key, value);
         for (key, number) in [
             ("seed", self.seed),

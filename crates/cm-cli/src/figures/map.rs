@@ -20,6 +20,10 @@ pub(crate) struct Map<'a> {
     pub(crate) values: Option<&'a [f32]>,
     /// What distances are in steps.
     pub(crate) steps: Option<&'a Calibration>,
+    /// Thin lines under the paths: links of a road map.
+    pub(crate) roads: &'a [[[f32; 2]; 2]],
+    /// What stands in the way: rectangles, by their lower left and upper right corners.
+    pub(crate) walls: &'a [[[f32; 2]; 2]],
     /// Stars.
     pub(crate) goals: &'a [[f32; 2]],
     /// Lines from a dot, in the order they are walked.
@@ -33,6 +37,9 @@ const BOTTOM: i32 = 84;
 const STAR: i32 = 12;
 /// Places without a number.
 const NO_WAY: RGBColor = RGBColor(205, 205, 205);
+/// Walls, and links of a road map.
+const WALL: RGBColor = RGBColor(236, 236, 232);
+const ROAD: RGBColor = RGBColor(170, 190, 215);
 /// Paths, and a halo that sets them off from any colour below.
 const PATH: RGBColor = RGBColor(200, 0, 60);
 
@@ -58,6 +65,13 @@ impl Drawing for Map<'_> {
         area.fill(&WHITE)?;
         area.draw(&Text::new(self.title, (LEFT, 14), text(18, HPos::Left, VPos::Top)))?;
         frame.draw_axes(area)?;
+        for &[low, high] in self.walls {
+            let corners = [frame.pixel(low), frame.pixel(high)];
+            area.draw(&Rectangle::new(corners, WALL.filled()))?;
+        }
+        for ends in self.roads {
+            area.draw(&PathElement::new(ends.map(|end| frame.pixel(end)).to_vec(), ROAD))?;
+        }
         let (low, high) = self.range();
         let mut order: Vec<usize> = (0..self.places.len()).collect();
         if let Some(values) = self.values {

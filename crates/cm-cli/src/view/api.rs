@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use cm_envs::Rollout;
-use cm_train::{Model, Places, RunFolder, Task, read_metrics};
+use cm_train::{Model, Places, RoadMap, RunFolder, Task, read_metrics};
 use serde_json::{Value, json};
 
 use super::http::{Answer, Request};
@@ -31,6 +31,8 @@ struct Loaded {
     model: Model,
     task: Task,
     places: Places,
+    /// The road map that is kept with the model.
+    map: Option<RoadMap>,
 }
 
 /// Why there is no answer.
@@ -88,7 +90,9 @@ impl Runs {
                         "states": loaded.places.states().len() / model.dimensions().state(),
                         "episodes": loaded.task.world.is_some(),
                         "walls": loaded.task.world.as_ref().map(|world| world.walls()),
-                        "composed": model.roads().is_some(),
+                        "composed": model.roads().is_some() || loaded.map.is_some(),
+                        "nodes": loaded.map.as_ref().map(|map| map.nodes()),
+                        "links": loaded.map.as_ref().map(links),
                         "version": version(loaded.modified),
                     })
                 }
@@ -131,7 +135,10 @@ impl Runs {
         let loaded = self.load_for(request)?;
         let (from, to) = ends(request, loaded)?;
         let model = &loaded.model;
-        let path = model.path(&from, &to)?;
+        let path = match loaded.map.as_ref().filter(|_| model.roads().is_none()) {
+            Some(map) => map.paths(model, &from, &to)?.remove(0),
+            None => model.path(&from, &to)?,
+        };
         json_answer(&json!({
             "arrived": path.arrived,
             "states": path.states,
@@ -168,7 +175,11 @@ impl Runs {
         let loaded = self.load_for(request)?;
         let seed = number(request, "seed")?.unwrap_or(0);
         let plan = Rollout { episodes: 1, seed, paths: 1 };
-        let found = loaded.model.evaluate(loaded.task.world()?, &plan)?;
+        let world = loaded.task.world()?;
+        let found = match &loaded.map {
+            Some(map) => loaded.model.evaluate_on(map, world, &plan)?,
+            None => loaded.model.evaluate(world, &plan)?,
+        };
         let outcome = found.outcomes.first();
         let outcome = outcome.ok_or_else(|| Refusal(400, "there is no episode".to_owned()))?;
         json_answer(&json!({
@@ -213,12 +224,20 @@ impl Runs {
             };
             let states = data_states(&model, &task, MOST_STATES).concat();
             let places = Places::new(&model, states)?;
-            self.loaded.insert(index, Loaded { file, modified, model, task, places });
+            // A map that was made for an earlier model is none of this one.
+            let kept = folder.map_file(file == folder.best_file());
+            let map = RoadMap::read(&kept, &model).ok();
+            self.loaded.insert(index, Loaded { file, modified, model, task, places, map });
         }
         self.loaded
             .get_mut(&index)
             .ok_or_else(|| Refusal(500, "the run could not be kept".to_owned()))
     }
+}
+
+/// The two nodes of every link, one after another.
+fn links(map: &RoadMap) -> Vec<u32> {
+    map.links().iter().flat_map(|&(from, to, _)| [from, to]).collect()
 }
 
 fn modified(file: &Path) -> Option<SystemTime> {

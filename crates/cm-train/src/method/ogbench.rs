@@ -152,6 +152,7 @@ impl RunSettings {
             held_out: HeldOut::default(),
             goals: method.ogbench_goals(task),
             evaluation: EvaluationSettings { episodes: 250, seed: 0 },
+            plan: None,
             task: environment,
             method: MethodSettings::ogbench(method, task),
         }

@@ -10,17 +10,19 @@ use std::path::Path;
 use cm_envs::Rollout;
 use cm_learner::{Dimensions, Learner, StateDistance};
 use cm_nn::{DfdxBackend, Snapshot, Var};
+use xxhash_rust::xxh3::Xxh3;
 
 pub(crate) use self::extras::Extras;
 pub use self::places::Places;
-use crate::plan::Roads;
+use crate::evaluate::evaluate_sent;
+use crate::plan::{RoadMap, Roads, Walker};
 use crate::{
     Calibration, Error, Evaluation, Method, ReadOut, Result, RunFolder, RunSettings, Scaling,
     Steps, World, evaluate,
 };
 
 /// Rows that are worked on at a time, so that memory does not grow with what is asked.
-const CHUNK: usize = 4096;
+pub(crate) const CHUNK: usize = 4096;
 
 /// A trained model on the CPU, whatever device it was trained on: distances between states and
 /// actions towards goals, in the data's own units.
@@ -53,6 +55,21 @@ impl Model {
         let backend = DfdxBackend::new(settings.seed);
         let learner = settings.method.learner(&backend, &dimensions)?;
         learner.restore(0, &parameters).map_err(|error| Error::content(file, error.to_string()))?;
+        Ok(Self { backend, settings, learner, dimensions, scaling, extras })
+    }
+
+    /// A model with these weights, of a run that is under way.
+    pub(crate) fn of_parameters(
+        settings: &RunSettings,
+        dimensions: &Dimensions,
+        scaling: &Scaling,
+        parameters: &Snapshot,
+    ) -> Result<Self> {
+        let backend = DfdxBackend::new(settings.seed);
+        let learner = settings.method.learner(&backend, dimensions)?;
+        learner.restore(0, parameters)?;
+        let (dimensions, scaling) = (dimensions.clone(), scaling.clone());
+        let (settings, extras) = (settings.clone(), Extras::default());
         Ok(Self { backend, settings, learner, dimensions, scaling, extras })
     }
 
@@ -182,6 +199,36 @@ impl Model {
         evaluate(world, self.learner.as_ref(), &self.backend, &self.scaling, plan)
     }
 
+    /// Lets the policy act in `world`, sent from node to node of a road map.
+    pub fn evaluate_on(
+        &self,
+        map: &RoadMap,
+        world: &dyn World,
+        plan: &Rollout,
+    ) -> Result<Evaluation> {
+        let mut walker = Walker::new(map, self)?;
+        let mut send =
+            |numbers: &[usize], seen: &[f32], goals: &mut [f32]| walker.aim(numbers, seen, goals);
+        let (learner, scaling) = (self.learner.as_ref(), &self.scaling);
+        let found = evaluate_sent(world, learner, &self.backend, scaling, plan, &mut send)?;
+        Ok(Evaluation { walked: Some(walker.walked), ..found })
+    }
+
+    /// Whether the method learns a distance that a road map can be made of.
+    pub fn has_distance(&self) -> bool {
+        self.learner.states().or_else(|| self.learner.without_action()).is_some()
+    }
+
+    /// A checksum of every parameter.
+    pub(crate) fn checksum(&self) -> Result<u64> {
+        let mut sum = Xxh3::new();
+        for (name, matrix) in self.learner.snapshot(0)?.iter() {
+            sum.update(name.as_bytes());
+            matrix.values.iter().for_each(|value| sum.update(&value.to_le_bytes()));
+        }
+        Ok(sum.digest())
+    }
+
     /// The metric on states alone.
     fn between_states(&self, from: &Var<DfdxBackend>, to: &Var<DfdxBackend>) -> Result<Vec<f32>> {
         let metric = self.metric()?;
@@ -202,7 +249,7 @@ impl Model {
         self.extras = extras;
     }
 
-    fn states(&self, rows: &[f32]) -> Result<Var<DfdxBackend>> {
+    pub(crate) fn states(&self, rows: &[f32]) -> Result<Var<DfdxBackend>> {
         let width = self.dimensions.state();
         let mut rows = rows.to_vec();
         self.scaling.states(&mut rows);

@@ -1,15 +1,25 @@
 //! Paths through given places that go down a learned distance.
 
-use std::cmp::Ordering;
-
+mod cover;
+#[cfg(test)]
+mod exact;
+mod file;
+mod graph;
 mod greedy;
+mod measure;
+mod of_data;
 mod road_map;
 mod roads;
+mod settings;
+mod walk;
 
+pub(crate) use graph::Way;
 pub use greedy::Planner;
 pub use road_map::{Links, RoadMap};
 pub use roads::Roads;
-pub(crate) use roads::Way;
+pub use settings::PlanSettings;
+pub use walk::Walked;
+pub(crate) use walk::Walker;
 
 /// A path that goes from place to place, always to where less of the way remains.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,27 +60,4 @@ impl GreedyPath {
 
 fn l2(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum::<f32>().sqrt()
-}
-
-/// A length in the order of numbers.
-struct Length(f32);
-
-impl PartialEq for Length {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Length {}
-
-impl PartialOrd for Length {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Length {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.0.total_cmp(&other.0)
-    }
 }

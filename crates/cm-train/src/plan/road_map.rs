@@ -1,14 +1,14 @@
 //! Far distances composed of near ones.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use cm_nn::check::positive;
+use serde::{Deserialize, Serialize};
 
-use super::{GreedyPath, Length, l2};
-use crate::{Error, Model, Result};
+use super::graph::{Neighbours, Way, by_ends, shortest};
+use super::measure::{Measure, Points};
+use super::{GreedyPath, l2};
+use crate::{Model, Result};
 
-/// Which places are linked in a [`RoadMap`].
+/// Which places are linked in a [`RoadMap`] of given places.
 ///
 /// ```
 /// use cm_train::Links;
@@ -25,16 +25,21 @@ pub struct Links {
     pub longest: f32,
 }
 
-/// Places and the learned distances along the [`Links`] between them.
+/// States, and the learned distances along links between them.
 ///
 /// A distance learned by contrast is sharp where states follow each other in the data, within a few
 /// nats; how far *very* far is, the data hardly say. Because a quasimetric's distances add up, the
 /// short ones are enough: the way from a place is the shortest chain of links. Greedy paths by that
 /// distance never stop half way, and go the way the data went.
 ///
+/// The distance is the method's own between states, or the one with zeros where actions belong.
+///
+/// [`of_data`](Self::of_data) chooses states and links by the data, to be walked:
+///
 /// ```
 /// use std::sync::atomic::AtomicBool;
-/// use cm_train::{Device, Links, Method, Model, RoadMap, RunFolder, RunSettings, train};
+/// use cm_envs::Rollout;
+/// use cm_train::{Device, Method, Model, PlanSettings, RoadMap, RunFolder, RunSettings, train};
 ///
 /// // A barely trained model.
 /// let settings = RunSettings::tiny_plane(Method::Cmd1, 0);
@@ -43,150 +48,250 @@ pub struct Links {
 /// let task = settings.task.open()?;
 /// train(Device::Cpu, &settings, &task, &folder, &AtomicBool::new(false), |_| {})?;
 ///
-/// // Places on a line, one apart, which may be linked to their neighbours only.
 /// let model = Model::load(&folder, false)?;
-/// let places: Vec<f32> = (0..10).flat_map(|x| [x as f32, 0.0]).collect();
-/// let map = RoadMap::new(&model, &places, Links { radius: 1.5, longest: 100.0 })?;
-/// let path = &map.paths(&[0.0, 0.0], &[9.0, 0.0])?[0];
-/// assert!(path.arrived && path.states.len() == 10);
+/// let map = RoadMap::of_data(&model, &task, &PlanSettings { nodes: 100, ..Default::default() })?;
+/// assert!(map.nodes().len() <= 100 * 2 && map.links().len() > 0);
+///
+/// // It is kept beside the model, and refused for any other.
+/// let file = folder.map_file(false);
+/// map.save(&file)?;
+/// assert_eq!(RoadMap::load(&file, &model, &task)?, map);
+///
+/// // The shortest way to a state, and the policy walking the map.
+/// let path = &map.paths(&model, &[-20.0, 0.0], &[20.0, 0.0])?[0];
+/// assert!(path.distances[0] > 0.0);
+/// let plan = Rollout { episodes: 4, seed: 0, paths: 0 };
+/// let walked = model.evaluate_on(&map, task.world()?, &plan)?;
+/// assert_eq!(walked.outcomes.len(), 4);
 /// # Ok::<(), cm_train::Error>(())
 /// ```
-pub struct RoadMap<'a> {
-    model: &'a Model,
-    links: Links,
-    places: &'a [f32],
-    /// For each place those from which a link leads to it, and the links' lengths.
-    into: Vec<Vec<(usize, f32)>>,
+#[derive(Clone, Debug, PartialEq)]
+pub struct RoadMap {
+    pub(super) width: usize,
+    /// Whole states, one after another, in their own units.
+    pub(super) nodes: Vec<f32>,
+    /// From, to, length.
+    pub(super) links: Vec<(u32, u32, f32)>,
+    pub(super) rule: Rule,
+    /// What it was made of; nothing if places were given.
+    pub(super) origin: Option<super::file::Origin>,
+    into: Neighbours,
+    onto: Neighbours,
 }
 
-impl<'a> RoadMap<'a> {
-    /// Links `places`, whole states one after another. Refuses methods whose distances can be
-    /// negative.
-    ///
-    /// Every pair of places within the radius costs one learned distance.
-    pub fn new(model: &'a Model, places: &'a [f32], links: Links) -> Result<Self> {
+/// How a state that is no node is linked, and how far the policy is sent.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Serialize, Deserialize, bincode::Encode, bincode::Decode,
+)]
+pub(crate) struct Rule {
+    /// The longest link.
+    pub(crate) link: f32,
+    /// How far ahead the policy is sent.
+    pub(crate) reach: f32,
+    /// In how many steps trajectories cover that.
+    pub(crate) steps: u32,
+    /// Links are between places so near in their own units; if absent they are those that the data
+    /// does not contradict.
+    pub(crate) radius: Option<f32>,
+}
+
+impl RoadMap {
+    /// Links `places`, whole states one after another, by distance alone.
+    pub fn new(model: &Model, places: &[f32], links: Links) -> Result<Self> {
         positive("radius", links.radius)?;
         positive("link", links.longest)?;
-        let method = model.settings().method.method();
-        if !method.is_quasimetric() {
-            return Err(Error::Setting {
-                setting: "link".to_owned(),
-                expected: "a method that learns a quasimetric: cmd1, cmd2 or qrl",
-                found: method.to_string(),
-            });
-        }
+        let measure = Measure::new(model)?;
         let width = model.dimensions().state();
         model.check_rows("places", places.len(), width)?;
-        let mut map = Self { model, links, places, into: Vec::new() };
-        let places = places.chunks_exact(width);
-        map.into = places.map(|place| map.links_into(place)).collect::<Result<_>>()?;
-        Ok(map)
+        let points = measure.points(places)?;
+        let mut found = Vec::new();
+        let place = |index: usize| &places[index * width..][..width];
+        let count = places.len() / width;
+        for (from, distances) in measure.pairs(&points, &points)?.chunks_exact(count).enumerate() {
+            for (to, &length) in distances.iter().enumerate() {
+                let near = length <= links.longest && l2(place(from), place(to)) <= links.radius;
+                if from != to && near {
+                    found.push((from as u32, to as u32, length));
+                }
+            }
+        }
+        let (radius, link) = (Some(links.radius), links.longest);
+        let rule = Rule { link, reach: link, steps: 0, radius };
+        Ok(Self::with_links(width, places.to_vec(), found, rule))
+    }
+
+    pub(super) fn with_links(
+        width: usize,
+        nodes: Vec<f32>,
+        links: Vec<(u32, u32, f32)>,
+        rule: Rule,
+    ) -> Self {
+        let [into, onto] = by_ends(nodes.len() / width, &links);
+        Self { width, nodes, links, rule, origin: None, into, onto }
+    }
+
+    /// Its states, whole and one after another, in their own units.
+    pub fn nodes(&self) -> &[f32] {
+        &self.nodes
+    }
+
+    /// Its links: from which node to which, and how long by the learned distance.
+    pub fn links(&self) -> &[(u32, u32, f32)] {
+        &self.links
+    }
+
+    /// The longest link, and how far ahead a policy is sent, by the learned distance.
+    pub fn lengths(&self) -> [f32; 2] {
+        [self.rule.link, self.rule.reach]
     }
 
     /// Plans from each start, whole states one after another, to one goal.
-    pub fn paths(&self, starts: &[f32], goal: &[f32]) -> Result<Vec<GreedyPath>> {
-        // Refuses starts and goals of another width.
-        let direct = self.model.distances_to(starts, goal)?;
-        let ways = self.ways(goal)?;
-        let starts = starts.chunks_exact(goal.len()).zip(direct);
-        starts.map(|(start, direct)| self.follow(&ways, start, direct, goal)).collect()
+    pub fn paths(&self, model: &Model, starts: &[f32], goal: &[f32]) -> Result<Vec<GreedyPath>> {
+        model.check_rows("goal", goal.len(), self.width)?;
+        model.check_rows("starts", starts.len(), self.width)?;
+        if goal.len() != self.width {
+            let (what, expected) = ("goal".to_owned(), self.width);
+            return Err(crate::Error::Width { what, expected, found: goal.len() });
+        }
+        let measure = Measure::new(model)?;
+        let nodes = measure.points(&self.nodes)?;
+        let (start_points, goal_point) = (measure.points(starts)?, measure.points(goal)?);
+        let direct = measure.pairs(&start_points, &goal_point)?;
+        let ways = self.ways(&self.ends(&measure, &nodes, goal, &goal_point)?.remove(0));
+        let entries = self.entries(&measure, &nodes, starts, &start_points)?;
+        let starts = starts.chunks_exact(self.width).zip(direct).zip(entries);
+        Ok(starts
+            .map(|((start, direct), near)| self.follow(&ways, start, direct, &near, goal))
+            .collect())
     }
 
-    /// The way from every place to the goal.
-    fn ways(&self, goal: &[f32]) -> Result<Vec<Way>> {
-        let mut ways = vec![Way { remaining: f32::INFINITY, next: None }; self.into.len()];
-        let mut reached = BinaryHeap::new();
-        let offer = |ways: &mut [Way], reached: &mut BinaryHeap<_>, place, way: Way| {
-            let known: &mut Way = &mut ways[place];
-            if way.remaining < known.remaining {
-                *known = way;
-                reached.push(Reverse((Length(way.remaining), place)));
+    /// The shortest way from every node, given the last links.
+    pub(super) fn ways(&self, ends: &[(u32, f32)]) -> Vec<Way> {
+        shortest(&self.into, ends)
+    }
+
+    /// For each goal the nodes that it can be reached from, and how far it is from there.
+    pub(super) fn ends(
+        &self,
+        measure: &Measure<'_>,
+        nodes: &Points,
+        goals: &[f32],
+        points: &Points,
+    ) -> Result<Vec<Vec<(u32, f32)>>> {
+        let there = measure.pairs(points, nodes)?;
+        let count = nodes.rows();
+        let back = transposed(&measure.pairs(nodes, points)?, count);
+        Ok(self.near_by(goals, &there, &back, true))
+    }
+
+    /// For each start the nodes that can be reached from it, and how far they are.
+    pub(super) fn entries(
+        &self,
+        measure: &Measure<'_>,
+        nodes: &Points,
+        starts: &[f32],
+        points: &Points,
+    ) -> Result<Vec<Vec<(u32, f32)>>> {
+        let there = measure.pairs(points, nodes)?;
+        let back = transposed(&measure.pairs(nodes, points)?, nodes.rows());
+        Ok(self.near_by(starts, &there, &back, false))
+    }
+
+    /// For each state the nodes that lead to it if these are `ends`, else those that it leads to, by
+    /// the distances from it to every node and `to` it from there.
+    pub(super) fn near_by(
+        &self,
+        states: &[f32],
+        from: &[f32],
+        to: &[f32],
+        ends: bool,
+    ) -> Vec<Vec<(u32, f32)>> {
+        match ends {
+            true => self.near(states, to, from, &self.into),
+            false => self.near(states, from, to, &self.onto),
+        }
+    }
+
+    /// For each state the nodes that a link may join it with, and the length `along` that link;
+    /// `against` is the distance in the other direction.
+    fn near(
+        &self,
+        states: &[f32],
+        along: &[f32],
+        against: &[f32],
+        neighbours: &Neighbours,
+    ) -> Vec<Vec<(u32, f32)>> {
+        let count = self.into.len();
+        let rows = along.chunks_exact(count).zip(against.chunks_exact(count));
+        let of = |(state, (along, against)): (&[f32], (&[f32], &[f32]))| match self.rule.radius {
+            Some(radius) => (0..count)
+                .filter(|&node| l2(self.node(node), state) <= radius)
+                .filter(|&node| along[node] <= self.rule.link)
+                .map(|node| (node as u32, along[node]))
+                .collect(),
+            // The node that stands for the state, and those that are linked with it.
+            None => {
+                let far = |node: usize| along[node].max(against[node]);
+                let own = (0..count).fold(0, |a, b| if far(b) < far(a) { b } else { a });
+                let linked = neighbours[own].iter().map(|&(node, _)| node);
+                let linked = linked.filter(|&node| along[node as usize] <= self.rule.link);
+                let own = Some(own as u32).filter(|&own| along[own as usize] <= self.rule.reach);
+                own.into_iter().chain(linked).map(|node| (node, along[node as usize])).collect()
             }
         };
-        for (place, length) in self.links_into(goal)? {
-            offer(&mut ways, &mut reached, place, Way { remaining: length, next: None });
-        }
-        while let Some(Reverse((Length(remaining), next))) = reached.pop() {
-            if remaining > ways[next].remaining {
-                continue;
-            }
-            for &(place, length) in &self.into[next] {
-                let way = Way { remaining: remaining + length, next: Some(next) };
-                offer(&mut ways, &mut reached, place, way);
-            }
-        }
-        Ok(ways)
+        states.chunks_exact(self.width).zip(rows).map(of).collect()
     }
 
-    /// From a start to the best place it is linked to, or to the goal itself, and on from there.
-    fn follow(&self, ways: &[Way], start: &[f32], direct: f32, goal: &[f32]) -> Result<GreedyPath> {
+    /// From a start to the best node that it is linked to, or to the goal itself, and on from there.
+    fn follow(
+        &self,
+        ways: &[Way],
+        start: &[f32],
+        direct: f32,
+        near: &[(u32, f32)],
+        goal: &[f32],
+    ) -> GreedyPath {
         let mut best = Way { remaining: f32::INFINITY, next: None };
-        if l2(start, goal) <= self.links.radius && direct <= self.links.longest {
+        if self.rule.radius.is_none_or(|radius| l2(start, goal) <= radius)
+            && direct <= self.rule.link
+        {
             best.remaining = direct;
         }
-        for (place, length) in self.links_from(start)? {
-            let remaining = length + ways[place].remaining;
+        for &(node, length) in near {
+            let remaining = length + ways[node as usize].remaining;
             if remaining < best.remaining {
-                best = Way { remaining, next: Some(place) };
+                best = Way { remaining, next: Some(node) };
             }
         }
         let mut path = GreedyPath::starting(start, best.remaining);
         if best.remaining.is_infinite() {
             path.distances[0] = direct;
-            return Ok(path);
+            return path;
         }
-        // Start and goal may be among the places: no state twice in a row.
+        // Start and goal may be among the nodes: no state twice in a row.
         let mut go = |state: &[f32], remaining| {
             if path.states.last().is_none_or(|last| last != state) {
                 path.push(state, remaining);
             }
         };
         let mut next = best.next;
-        while let Some(place) = next {
-            go(self.place(place), ways[place].remaining);
-            next = ways[place].next;
+        while let Some(node) = next {
+            go(self.node(node as usize), ways[node as usize].remaining);
+            next = ways[node as usize].next;
         }
         go(goal, 0.0);
         path.arrived = true;
-        Ok(path)
+        path
     }
 
-    fn links_into(&self, state: &[f32]) -> Result<Vec<(usize, f32)>> {
-        self.links(state, |near| self.model.distances_to(near, state))
-    }
-
-    fn links_from(&self, state: &[f32]) -> Result<Vec<(usize, f32)>> {
-        self.links(state, |near| self.model.distances_from(state, near))
-    }
-
-    /// Places within the radius of `state` that are near by a distance as well, and that distance.
-    fn links(
-        &self,
-        state: &[f32],
-        distances: impl FnOnce(&[f32]) -> Result<Vec<f32>>,
-    ) -> Result<Vec<(usize, f32)>> {
-        let near: Vec<usize> = (0..self.places.len() / state.len())
-            .filter(|&place| l2(self.place(place), state) <= self.links.radius)
-            .collect();
-        if near.is_empty() {
-            return Ok(Vec::new());
-        }
-        let states: Vec<f32> = near.iter().flat_map(|&place| self.place(place)).copied().collect();
-        let links = near.into_iter().zip(distances(&states)?);
-        Ok(links.filter(|&(_, length)| length <= self.links.longest).collect())
-    }
-
-    fn place(&self, place: usize) -> &[f32] {
-        let width = self.model.dimensions().state();
-        &self.places[place * width..][..width]
+    pub(super) fn node(&self, node: usize) -> &[f32] {
+        &self.nodes[node * self.width..][..self.width]
     }
 }
 
-/// How to go on from a place.
-#[derive(Clone, Copy)]
-struct Way {
-    /// The length of what remains; infinite if there is no way.
-    remaining: f32,
-    /// The next place; none if that is the goal.
-    next: Option<usize>,
+/// Rows of `columns` each become columns.
+fn transposed(values: &[f32], rows: usize) -> Vec<f32> {
+    let columns = values.len() / rows.max(1);
+    let column = |column: usize| (0..rows).map(move |row| values[row * columns + column]);
+    (0..columns).flat_map(column).collect()
 }

@@ -1,13 +1,10 @@
 //! Ways that the data took, and the learned distances along them.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use cm_nn::{Matrix, Snapshot};
 use cm_replay::{Dataset, Split};
 use rayon::prelude::*;
 
-use super::Length;
+use super::graph::{Neighbours, Way, by_ends, shortest};
 use crate::check::rank_correlation;
 use crate::finish::held_out_pairs;
 use crate::{Error, Result};
@@ -26,15 +23,8 @@ pub struct Roads {
     nodes: Vec<f32>,
     /// From, to, length.
     links: Vec<(u32, u32, f32)>,
-    into: Vec<Vec<(u32, f32)>>,
-    onto: Vec<Vec<(u32, f32)>>,
-}
-
-/// What remains from a node: how far, and the next node if it is not the end.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Way {
-    pub(crate) remaining: f32,
-    pub(crate) next: Option<u32>,
+    into: Neighbours,
+    onto: Neighbours,
 }
 
 /// Most nodes, and the fewest that are worth having.
@@ -99,12 +89,7 @@ impl Roads {
     }
 
     fn with_links(width: usize, nodes: Vec<f32>, links: Vec<(u32, u32, f32)>) -> Self {
-        let count = nodes.len() / width;
-        let (mut into, mut onto) = (vec![Vec::new(); count], vec![Vec::new(); count]);
-        for &(from, to, length) in &links {
-            into[to as usize].push((from, length));
-            onto[from as usize].push((to, length));
-        }
+        let [into, onto] = by_ends(nodes.len() / width, &links);
         Self { width, nodes, links, into, onto }
     }
 
@@ -170,12 +155,12 @@ impl Roads {
 
     /// The shortest way from every node to one; infinite where there is none.
     pub(crate) fn ways_to(&self, goal: usize) -> Vec<Way> {
-        shortest(&self.into, goal)
+        shortest(&self.into, &[(goal as u32, 0.0)])
     }
 
     /// The shortest way from one node to every other, backwards: `next` is the node before.
     pub(crate) fn ways_from(&self, start: usize) -> Vec<Way> {
-        shortest(&self.onto, start)
+        shortest(&self.onto, &[(start as u32, 0.0)])
     }
 
     /// How many states and links there are.
@@ -245,25 +230,6 @@ impl Roads {
             .collect();
         Ok(Self::with_links(width, nodes.values.clone(), links.ok_or_else(refuse)?))
     }
-}
-
-fn shortest(neighbours: &[Vec<(u32, f32)>], end: usize) -> Vec<Way> {
-    let mut ways = vec![Way { remaining: f32::INFINITY, next: None }; neighbours.len()];
-    ways[end].remaining = 0.0;
-    let mut reached = BinaryHeap::from([Reverse((Length(0.0), end))]);
-    while let Some(Reverse((Length(remaining), node))) = reached.pop() {
-        if remaining > ways[node].remaining {
-            continue;
-        }
-        for &(other, length) in &neighbours[node] {
-            let way = Way { remaining: remaining + length, next: Some(node as u32) };
-            if way.remaining < ways[other as usize].remaining {
-                ways[other as usize] = way;
-                reached.push(Reverse((Length(way.remaining), other as usize)));
-            }
-        }
-    }
-    ways
 }
 
 #[cfg(test)]

@@ -53,6 +53,10 @@ impl Environment for AntMazeTask {
         0..2
     }
 
+    fn describe(&self) -> String {
+        self.task.clone()
+    }
+
     fn open(&self) -> Result<Task> {
         let maze = AntMaze::new(&Mujoco::find()?, self.task.parse()?)?;
         Task::of_file(&self.file, self.scale, self, Some(Arc::new(maze)))
@@ -76,6 +80,7 @@ impl RunSettings {
             held_out: HeldOut::default(),
             goals: method.goals(Goals::geometric(0.99), 25),
             evaluation: EvaluationSettings { episodes: 50, seed: 0 },
+            plan: None,
             task: task.into(),
             method: MethodSettings::ant_maze(method, &[1024; 4]),
         }

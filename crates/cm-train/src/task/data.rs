@@ -43,6 +43,10 @@ impl Environment for DataTask {
         self.goal.map_or(0..states, |[first, end]| first..end)
     }
 
+    fn describe(&self) -> String {
+        self.file.display().to_string()
+    }
+
     fn open(&self) -> Result<Task> {
         Task::of_file(&self.file, self.scale, self, None)
     }

@@ -53,6 +53,9 @@ pub trait Environment: Any + fmt::Debug + Send + Sync {
         None
     }
 
+    /// What it is called in messages: its name behind `--env`, or the file of its data.
+    fn describe(&self) -> String;
+
     /// Makes the world, collects or reads the data.
     fn open(&self) -> Result<Task>;
 }

@@ -87,6 +87,11 @@ impl TaskSettings {
         }
     }
 
+    /// What it is called in messages: its name behind `--env`, or the file of its data.
+    pub fn describe(&self) -> String {
+        self.0.describe()
+    }
+
     /// Makes the world, collects or reads the data.
     pub fn open(&self) -> Result<Task> {
         self.0.open()

@@ -65,6 +65,10 @@ impl Environment for OgMazeTask {
         0..states
     }
 
+    fn describe(&self) -> String {
+        self.task.clone()
+    }
+
     fn open(&self) -> Result<Task> {
         let task: OgTask = self.task.parse()?;
         let maze = OgMaze::new(&Mujoco::find()?, task)?;

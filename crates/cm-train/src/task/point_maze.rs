@@ -51,6 +51,10 @@ impl Environment for PointMazeTask {
         Some(changed.into())
     }
 
+    fn describe(&self) -> String {
+        format!("pointmaze, data {}", self.data.seed)
+    }
+
     fn open(&self) -> Result<Task> {
         let maze = Arc::new(PointMaze::new(self.world.clone())?);
         let walks = self.data.collect(&maze)?;
@@ -83,6 +87,7 @@ impl RunSettings {
             goals: method
                 .goals(Goals { include_current: true, end: End::Clip, ..Goals::geometric(0.8) }, 5),
             evaluation: EvaluationSettings::default(),
+            plan: None,
             task: PointMazeTask::default().into(),
             method: MethodSettings::plane(method),
         }

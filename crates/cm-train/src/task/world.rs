@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use cm_envs::{Env, Outcome, Rollout, rollout};
+use cm_envs::{Env, Outcome, Rollout, rollout_episodes};
 
 use crate::Result;
 
@@ -24,12 +24,13 @@ pub trait World: fmt::Debug + Send + Sync {
     /// [`Env::walls`].
     fn walls(&self) -> Vec<[[f32; 2]; 2]>;
 
-    /// [`rollout`] with a policy that fills in actions for observations and goals.
+    /// [`rollout_episodes`] with a policy that fills in actions for observations and goals.
     fn rollout(&self, plan: &Rollout, act: &mut Act<'_>) -> Result<Vec<Outcome>>;
 }
 
-/// A policy to a [`World`]: observations `[n, observation]` and goals `[n, goal]` to actions.
-pub type Act<'a> = dyn FnMut(&[f32], &[f32], &mut [f32]) -> Result<()> + 'a;
+/// A policy to a [`World`]: the numbers of `n` episodes, their observations `[n, observation]` and
+/// goals `[n, goal]` to actions.
+pub type Act<'a> = dyn FnMut(&[usize], &[f32], &[f32], &mut [f32]) -> Result<()> + 'a;
 
 impl<E: Env + fmt::Debug + Send> World for E {
     fn observation_width(&self) -> usize {
@@ -53,6 +54,6 @@ impl<E: Env + fmt::Debug + Send> World for E {
     }
 
     fn rollout(&self, plan: &Rollout, act: &mut Act<'_>) -> Result<Vec<Outcome>> {
-        rollout(self, plan, act)
+        rollout_episodes(self, plan, act)
     }
 }

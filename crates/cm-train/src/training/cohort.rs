@@ -221,7 +221,9 @@ impl<'m, B: Backend> Cohort<'m, B> {
         for &member in self.members {
             let run = &mut runs[member];
             match run.end_evaluation(before) {
-                Ok(Some((step, success))) => watch(member, Event::Evaluated { step, success }),
+                Ok(Some((step, success, planned))) => {
+                    watch(member, Event::Evaluated { step, success, planned });
+                }
                 Ok(None) => {}
                 Err(error) => run.note(Err(error)),
             }

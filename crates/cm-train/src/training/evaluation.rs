@@ -3,14 +3,23 @@
 use std::thread::JoinHandle;
 
 use cm_envs::Rollout;
-use cm_nn::{DfdxBackend, Snapshot};
+use cm_nn::Snapshot;
 
-use crate::{Error, Evaluation, Result, RunSettings, Task, evaluate};
+use crate::{Error, Evaluation, Model, Result, RoadMap, RunSettings, Task};
 
 /// A policy that acts on a thread of its own, with the weights it had at some step.
 pub(super) struct Pending {
     step: u64,
-    thread: JoinHandle<Result<(Evaluation, Snapshot)>>,
+    thread: JoinHandle<Result<Found>>,
+}
+
+/// What an evaluation found.
+pub(super) struct Found {
+    /// Sent straight to its goals; none if that was known.
+    pub(super) straight: Option<Evaluation>,
+    /// On a road map, if the settings have one and the method a distance.
+    pub(super) planned: Option<(Evaluation, RoadMap)>,
+    pub(super) parameters: Snapshot,
 }
 
 impl Pending {
@@ -21,17 +30,8 @@ impl Pending {
         step: u64,
         parameters: Snapshot,
     ) -> Result<Self> {
-        let world = task.world.clone().ok_or(Error::NoEnvironment)?;
-        let (dimensions, scaling) = (task.dimensions.clone(), task.scaling.clone());
-        let (method, seed, plan) = (settings.method.clone(), settings.seed, &settings.evaluation);
-        let plan = Rollout { episodes: plan.episodes, seed: plan.seed, paths: 0 };
-        let act = move || {
-            let backend = DfdxBackend::new(seed);
-            let learner = method.learner(&backend, &dimensions)?;
-            learner.restore(0, &parameters)?;
-            let found = evaluate(&*world, learner.as_ref(), &backend, &scaling, &plan)?;
-            Ok((found, parameters))
-        };
+        let (settings, task) = (settings.clone(), task.clone());
+        let act = move || evaluate(&settings, &task, parameters, true);
         let thread = std::thread::Builder::new().name("evaluation".into()).spawn(act);
         Ok(Self { step, thread: thread.map_err(Error::Thread)? })
     }
@@ -42,7 +42,32 @@ impl Pending {
     }
 
     /// Waits for the last episode.
-    pub(super) fn wait(self) -> Result<(Evaluation, Snapshot)> {
+    pub(super) fn wait(self) -> Result<Found> {
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
+}
+
+/// Lets the policy of these weights act, also straight to its goals if `straight`.
+pub(super) fn evaluate(
+    settings: &RunSettings,
+    task: &Task,
+    parameters: Snapshot,
+    straight: bool,
+) -> Result<Found> {
+    let world = task.world()?;
+    let plan = &settings.evaluation;
+    let plan = Rollout { episodes: plan.episodes, seed: plan.seed, paths: 0 };
+    let model = Model::of_parameters(settings, &task.dimensions, &task.scaling, &parameters)?;
+    let straight = match straight {
+        true => Some(model.evaluate(world, &plan)?),
+        false => None,
+    };
+    let planned = match settings.plan.filter(|_| model.has_distance()) {
+        Some(settings) => {
+            let map = RoadMap::of_data(&model, task, &settings)?;
+            Some((model.evaluate_on(&map, world, &plan)?, map))
+        }
+        None => None,
+    };
+    Ok(Found { straight, planned, parameters })
 }

@@ -25,6 +25,8 @@ pub enum Event {
         step: u64,
         /// The share of episodes that reached their goals.
         success: f64,
+        /// The same on a road map, if there is one.
+        planned: Option<f64>,
     },
     /// Trajectories that are held out were looked at.
     Validated {

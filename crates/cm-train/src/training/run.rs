@@ -5,13 +5,14 @@ use std::time::Instant;
 
 use cm_nn::Snapshot;
 
-use super::evaluation::Pending;
+use super::evaluation::{Found, Pending, evaluate};
 use super::{Replica, Report, Timings};
 use crate::finish::finish;
 use crate::held_out::Validator;
 use crate::record::{Events, Table};
 use crate::{
-    Checkpoint, Device, Error, Result, RunFolder, RunSettings, Task, Validation, read_evaluations,
+    Checkpoint, Device, Error, Evaluation, Result, RunFolder, RunSettings, Task, Validation,
+    read_evaluations,
 };
 
 /// A run under way.
@@ -63,7 +64,7 @@ impl<'a> Run<'a> {
             true => Validator::new(settings, task)?,
             false => None,
         };
-        folder.cut_validations(step)?;
+        folder.cut_notes(step)?;
         let evaluations = Table::open(&folder.evaluations_file(), lengths[1])?;
         let rows = read_evaluations(&folder.evaluations_file())?;
         let mut run = Self {
@@ -132,6 +133,8 @@ impl<'a> Run<'a> {
         if self.failure.is_none() && (self.early || self.step >= self.settings.steps) {
             let finished = finish(self.folder, self.settings, self.task);
             self.note(finished);
+            let planned = self.plan_last();
+            self.note(planned);
         }
     }
 
@@ -205,27 +208,75 @@ impl<'a> Run<'a> {
     }
 
     /// Waits for the evaluation under way, unless it is of a step from `before` on, and writes it
-    /// down, and the model if it is the best so far. Returns its step and success rate.
-    pub(super) fn end_evaluation(&mut self, before: u64) -> Result<Option<(u64, f64)>> {
+    /// down, and the model if it is the best so far. Returns its step, its success rate and that on
+    /// the road map.
+    pub(super) fn end_evaluation(
+        &mut self,
+        before: u64,
+    ) -> Result<Option<(u64, f64, Option<f64>)>> {
         let Some(pending) = self.pending.take_if(|pending| pending.step() < before) else {
             return Ok(None);
         };
         let (started, step) = (Instant::now(), pending.step());
-        let (found, parameters) = pending.wait()?;
+        let Found { straight, planned, parameters } = pending.wait()?;
         self.timings.evaluating += started.elapsed();
-        let success = found.success;
-        let names: Vec<String> = (1..=found.tasks.len()).map(|k| format!("task_{k}")).collect();
-        let mut values = vec![("success", success), ("mean_steps", found.mean_steps)];
-        values.extend(names.iter().map(String::as_str).zip(found.tasks));
+        let Some(straight) = straight else { return Ok(None) };
+        let success = straight.success;
+        let values = columns(&straight);
+        let values: Vec<_> = values.iter().map(|(name, value)| (name.as_str(), *value)).collect();
         self.evaluations.push(step, &values)?;
         self.events.push(step, &values)?;
         self.evaluated = Some(step);
+        if let Some((found, _)) = &planned {
+            self.note_planned(step, found)?;
+        }
         if self.best.is_none_or(|(_, best)| success > best) {
             self.best = Some((step, success));
             let file = self.folder.best_file();
             RunFolder::save_model(&file, &parameters, &self.task.scaling)?;
+            if let Some((_, map)) = &planned {
+                map.save(&self.folder.map_file(true))?;
+            }
         }
-        Ok(Some((step, success)))
+        if let Some((_, map)) = planned.as_ref().filter(|_| step >= self.settings.steps) {
+            map.save(&self.folder.map_file(false))?;
+        }
+        Ok(Some((step, success, planned.map(|(found, _)| found.success))))
+    }
+
+    fn note_planned(&mut self, step: u64, found: &Evaluation) -> Result<()> {
+        let mut values = columns(found);
+        if let Some(walked) = found.walked {
+            let each = found.outcomes.len().max(1) as f64;
+            values.push(("no_way".to_owned(), walked.no_way as f64 / each));
+            values.push(("replanned".to_owned(), walked.replanned as f64 / each));
+        }
+        let plain: Vec<_> = values.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+        self.folder.note_planned(step, &plain)?;
+        let named: Vec<_> =
+            values.iter().map(|(name, value)| (format!("planned/{name}"), *value)).collect();
+        let named: Vec<_> = named.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+        self.events.push(step, &named)
+    }
+
+    /// Evaluates the last model on a road map if the settings ask for it and it was not: the plan
+    /// came after the training. Its map is kept.
+    fn plan_last(&mut self) -> Result<()> {
+        let file = self.folder.planned_file();
+        let known = match file.exists() {
+            true => read_evaluations(&file)?.last().map(|row| row.step),
+            false => None,
+        };
+        if self.settings.plan.is_none() || !self.evaluates() || known == Some(self.step) {
+            return Ok(());
+        }
+        let Checkpoint { parameters, .. } = Checkpoint::load(&self.folder.checkpoint_file())?;
+        let Found { planned, .. } = evaluate(self.settings, self.task, parameters, false)?;
+        if let Some((found, map)) = planned {
+            self.note_planned(self.step, &found)?;
+            map.save(&self.folder.map_file(false))?;
+        }
+        Ok(())
     }
 
     /// Writes the model and the checkpoint.
@@ -257,4 +308,13 @@ impl<'a> Run<'a> {
         };
         Error::Diverged { step: self.step, what, value, kept }
     }
+}
+
+/// An evaluation as named columns.
+fn columns(found: &Evaluation) -> Vec<(String, f64)> {
+    let mut values =
+        vec![("success".to_owned(), found.success), ("mean_steps".to_owned(), found.mean_steps)];
+    let tasks = found.tasks.iter().enumerate();
+    values.extend(tasks.map(|(task, success)| (format!("task_{}", task + 1), *success)));
+    values
 }

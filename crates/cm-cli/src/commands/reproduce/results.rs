@@ -9,6 +9,8 @@ use crate::figures::{Chart, Curve};
 /// A method's evaluations, one list for each seed.
 pub(in crate::commands) struct Results {
     pub(in crate::commands) method: Method,
+    /// Whether the policy walked a road map.
+    pub(in crate::commands) planned: bool,
     pub(in crate::commands) seeds: Vec<Vec<EvaluationRow>>,
 }
 
@@ -19,26 +21,63 @@ pub(in crate::commands) struct Spread {
     pub(in crate::commands) error: f64,
 }
 
-/// The evaluations that the folders of `jobs` hold, methods in the order of their first job.
+/// The evaluations that the folders of `jobs` hold, methods in the order of their first job, each
+/// without and, where there is one, with a road map.
 pub(in crate::commands) fn results<'a>(
     jobs: impl Iterator<Item = &'a Job>,
 ) -> anyhow::Result<Vec<Results>> {
     let mut results: Vec<Results> = Vec::new();
     for job in jobs {
-        let file = RunFolder::new(&job.folder).evaluations_file();
-        if !file.exists() {
-            continue;
-        }
-        let (method, rows) = (job.settings.method.method(), read_evaluations(&file)?);
-        match results.iter_mut().find(|result| result.method == method) {
-            Some(result) => result.seeds.push(rows),
-            None => results.push(Results { method, seeds: vec![rows] }),
+        let folder = RunFolder::new(&job.folder);
+        let method = job.settings.method.method();
+        for (planned, file) in [(false, folder.evaluations_file()), (true, folder.planned_file())] {
+            if !file.exists() {
+                continue;
+            }
+            let rows = read_evaluations(&file)?;
+            let same = |result: &Results| (result.method, result.planned) == (method, planned);
+            match results.iter().position(same) {
+                Some(place) => results[place].seeds.push(rows),
+                None => {
+                    // Beside the same method's.
+                    let last = results.iter().rposition(|result| result.method == method);
+                    let place = last.map_or(results.len(), |last| last + 1);
+                    results.insert(place, Results { method, planned, seeds: vec![rows] });
+                }
+            }
         }
     }
     Ok(results)
 }
 
+/// The columns of a table: each method, and behind it the same on road maps if there is any.
+pub(in crate::commands) fn table_columns<'a>(
+    methods: &[Method],
+    results: impl Iterator<Item = &'a Results> + Clone,
+) -> Vec<(Method, bool)> {
+    let planned = |method| results.clone().any(|result| result.planned && result.method == method);
+    let columns = methods.iter().flat_map(|&method| {
+        std::iter::once((method, false)).chain(planned(method).then_some((method, true)))
+    });
+    columns.collect()
+}
+
+/// What a column or a curve is called.
+pub(in crate::commands) fn title((method, planned): (Method, bool)) -> String {
+    format!("{}{}", method.title(), if planned { ", planned" } else { "" })
+}
+
 impl Results {
+    /// What it is called in tables and figures.
+    pub(in crate::commands) fn title(&self) -> String {
+        title((self.method, self.planned))
+    }
+
+    /// Whether it is this column of a table.
+    pub(in crate::commands) fn is(&self, column: (Method, bool)) -> bool {
+        (self.method, self.planned) == column
+    }
+
     /// The mean of the evaluations from step `from` on.
     pub(in crate::commands) fn late(&self, from: u64) -> Option<Spread> {
         self.over_seeds(|rows| {
@@ -78,7 +117,7 @@ impl Results {
                 .map(|Spread { mean, error }| [step as f64, mean, error])
         };
         let points = steps.into_iter().filter_map(point).collect();
-        Curve { name: self.method.title().to_owned(), points }
+        Curve { name: self.title(), points }
     }
 }
 
@@ -129,7 +168,7 @@ pub(super) mod tests {
     #[test]
     fn evaluations_are_averaged_first_and_seeds_then() {
         let seeds = vec![rows(&[0.0, 0.4, 0.6]), rows(&[0.0, 0.8, 0.8])];
-        let results = Results { method: Method::Cmd1, seeds };
+        let results = Results { method: Method::Cmd1, planned: false, seeds };
         let close = |found: Option<Spread>, mean: f64, error: f64| {
             let found = found.unwrap();
             assert!((found.mean - mean).abs() < 1e-12 && (found.error - error).abs() < 1e-12);

@@ -83,7 +83,7 @@ fn rows<'a>(all: &'a [RunStatus<'a>]) -> Vec<Row<'a>> {
             Some(index) => index,
             None => {
                 let method = status.run.job.settings.method.method();
-                let results = Results { method, seeds: Vec::new() };
+                let results = Results { method, planned: false, seeds: Vec::new() };
                 rows.push(Row { values, runs: Vec::new(), results, losses: Vec::new() });
                 rows.len() - 1
             }

@@ -49,6 +49,7 @@ function draw(run) {
     const [low, high] = [pixel(canvas, lowest)[1], pixel(canvas, highest)[1]].map(Math.round);
     paint.fillRect(left, high, right - left, low - high);
   }
+  roads(run, paint, sharp);
   if (canvas.width && canvas.height) paint.drawImage(points(run, Math.round(3 * sharp)), 0, 0);
   const shown = (state) => [state[view.axes[0]], state[view.axes[1]]];
   const line = run.episode || (run.path && run.path.arrived && run.path.states.map(shown));
@@ -68,6 +69,22 @@ function draw(run) {
   }
   dot(paint, pixel(canvas, shown(view.start)), 7 * sharp);
   star(paint, pixel(canvas, shown(view.goal)), 11 * sharp);
+}
+
+/** The links of the road map that is kept with the model. */
+function roads(run, paint, sharp) {
+  const { nodes, links, width } = run.about;
+  if (!nodes || !links) return;
+  const place = (node) =>
+    pixel(run.canvas, view.axes.map((axis) => nodes[node * width + axis]));
+  paint.strokeStyle = style('--no-way');
+  paint.lineWidth = 0.5 * sharp;
+  paint.beginPath();
+  for (let at = 0; at < links.length; at += 2) {
+    paint.moveTo(...place(links[at]));
+    paint.lineTo(...place(links[at + 1]));
+  }
+  paint.stroke();
 }
 
 /** The states as a picture of their own: tens of thousands at once, near ones over far ones. */

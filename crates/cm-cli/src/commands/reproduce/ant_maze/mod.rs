@@ -16,6 +16,7 @@ use cm_train::{AntMazeTask, Device, Job, Method, RunSettings};
 use self::data::{Source, TaskData};
 use self::preset::Preset;
 use super::training::train_cells;
+use crate::config::PlanArguments;
 
 #[derive(clap::Args)]
 #[command(
@@ -77,6 +78,8 @@ pub(crate) struct Arguments {
     /// Runs at the same time, each on one thread; the number of processors if not given.
     #[arg(long)]
     workers: Option<usize>,
+    #[command(flatten)]
+    plan: PlanArguments,
     /// Print which data sets are needed, where they are looked for and which are there, and stop.
     #[arg(long)]
     list_data: bool,
@@ -133,6 +136,7 @@ fn jobs(arguments: &Arguments, tasks: &[Task], data: &TaskData) -> anyhow::Resul
                 (settings.seed, settings.steps) = (seed, steps);
                 (settings.evaluate_every, settings.checkpoint_every) = (every, every.min(5_000));
                 settings.evaluation.episodes = arguments.episodes;
+                settings.plan = arguments.plan.settings(None)?;
                 settings.check()?;
                 let folder = arguments.out.join(format!("{task}-{method}-{seed}"));
                 jobs.push(Job { folder, settings });

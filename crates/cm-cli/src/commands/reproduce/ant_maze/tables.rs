@@ -7,7 +7,7 @@ use cm_envs::ant_maze::Task;
 use cm_train::{AntMazeTask, Job, Method, RunFolder, read_evaluations};
 
 use super::super::output::csv;
-use super::super::results::{Results, Spread};
+use super::super::results::{Results, Spread, table_columns, title};
 use super::paper::paper;
 
 /// Results of each task, in the order of the table.
@@ -22,19 +22,20 @@ pub(super) const PICKS: [(&str, Pick); 2] =
 
 /// Tasks down, methods across, the best of a row marked.
 pub(super) fn table(of_tasks: &OfTasks, methods: &[Method], pick: Pick) -> Vec<Vec<String>> {
-    let titles = methods.iter().map(|method| method.title().to_owned());
+    let columns = table_columns(methods, of_tasks.iter().flat_map(|(_, results)| results));
+    let titles = columns.iter().map(|&column| title(column));
     let mut table = vec![std::iter::once("task".to_owned()).chain(titles).collect::<Vec<_>>()];
     for (task, results) in of_tasks {
-        let found = |method| results.iter().find(|result| result.method == method);
-        let mean = |method| Some(pick(found(method)?)?.mean);
-        let top = methods.iter().filter_map(|&method| mean(method)).fold(0.0, f64::max);
-        let cells = methods.iter().map(|&method| {
-            let paper = match paper(*task, method) {
+        let found = |column| results.iter().find(|result| result.is(column));
+        let mean = |column| Some(pick(found(column)?)?.mean);
+        let top = columns.iter().filter_map(|&column| mean(column)).fold(0.0, f64::max);
+        let cells = columns.iter().map(|&column| {
+            let paper = match paper(*task, column.0).filter(|_| !column.1) {
                 Some((mean, Some(error))) => format!(" ({mean:.1} ± {error:.1})"),
                 Some((mean, None)) => format!(" ({mean:.1})"),
                 None => String::new(),
             };
-            let Some((result, spread)) = found(method).and_then(|r| Some((r, pick(r)?))) else {
+            let Some((result, spread)) = found(column).and_then(|r| Some((r, pick(r)?))) else {
                 return format!("-{paper}");
             };
             let mark = if spread.mean >= top && top > 0.0 { "*" } else { "" };
@@ -62,6 +63,7 @@ fn cells(of_tasks: &OfTasks) -> Vec<Vec<String>> {
     let titles = [
         "task",
         "method",
+        "planned",
         "seeds",
         "steps",
         "best",
@@ -75,7 +77,8 @@ fn cells(of_tasks: &OfTasks) -> Vec<Vec<String>> {
     let number = |number: Option<f64>| number.map_or(String::new(), |n| format!("{n:.2}"));
     for (task, results) in of_tasks {
         for result in results {
-            let mut row = vec![task.to_string(), result.method.to_string()];
+            let (method, planned) = (result.method.to_string(), result.planned.to_string());
+            let mut row = vec![task.to_string(), method, planned];
             row.extend([result.seeds.len().to_string(), result.steps().to_string()]);
             for (_, pick) in PICKS {
                 let found = pick(result);
@@ -83,7 +86,7 @@ fn cells(of_tasks: &OfTasks) -> Vec<Vec<String>> {
                 row.push(number(found.map(|found| 100.0 * found.mean)));
                 row.push(number(error.map(|error| 100.0 * error)));
             }
-            let paper = paper(*task, result.method);
+            let paper = paper(*task, result.method).filter(|_| !result.planned);
             row.push(number(paper.map(|(mean, _)| mean)));
             row.push(number(paper.and_then(|(_, error)| error)));
             rows.push(row);
@@ -94,18 +97,20 @@ fn cells(of_tasks: &OfTasks) -> Vec<Vec<String>> {
 
 /// Every evaluation of every run.
 fn evaluations(jobs: &[Job]) -> anyhow::Result<Vec<Vec<String>>> {
-    let titles = ["task", "method", "seed", "step", "success", "mean_steps"];
+    let titles = ["task", "method", "seed", "planned", "step", "success", "mean_steps"];
     let mut rows = vec![titles.map(str::to_owned).to_vec()];
     for job in jobs {
-        let file = RunFolder::new(&job.folder).evaluations_file();
-        if !file.exists() {
-            continue;
-        }
-        for found in read_evaluations(&file)? {
-            let mut row = of_run(job).to_vec();
-            row.extend([found.step.to_string(), found.success.to_string()]);
-            row.push(found.mean_steps.to_string());
-            rows.push(row);
+        let run = RunFolder::new(&job.folder);
+        for (planned, file) in [(false, run.evaluations_file()), (true, run.planned_file())] {
+            if !file.exists() {
+                continue;
+            }
+            for found in read_evaluations(&file)? {
+                let mut row = of_run(job).to_vec();
+                row.extend([planned.to_string(), found.step.to_string()]);
+                row.extend([found.success.to_string(), found.mean_steps.to_string()]);
+                rows.push(row);
+            }
         }
     }
     Ok(rows)
@@ -170,8 +175,12 @@ mod tests {
         let of_tasks = [(
             Task::LargePlay,
             vec![
-                Results { method: Method::Cmd1, seeds },
-                Results { method: Method::Iql, seeds: vec![rows(&[0.1, 0.2, 0.3])] },
+                Results { method: Method::Cmd1, planned: false, seeds },
+                Results {
+                    method: Method::Iql,
+                    planned: false,
+                    seeds: vec![rows(&[0.1, 0.2, 0.3])],
+                },
             ],
         )];
         let methods = [Method::Cmd1, Method::Iql, Method::Qrl];
@@ -183,8 +192,8 @@ mod tests {
         assert_eq!(last[1][1], "*65.0 ± 5.0 (68.0 ± 2.1)");
         let cells = csv(&cells(&of_tasks));
         let lines: Vec<_> = cells.lines().collect();
-        let cmd1 = "antmaze-large-play-v2,cmd1,2,2000,80.00,10.00,65.00,5.00,68.00,2.10";
-        let iql = "antmaze-large-play-v2,iql,1,2000,30.00,,30.00,,39.60,";
+        let cmd1 = "antmaze-large-play-v2,cmd1,false,2,2000,80.00,10.00,65.00,5.00,68.00,2.10";
+        let iql = "antmaze-large-play-v2,iql,false,1,2000,30.00,,30.00,,39.60,";
         assert_eq!(lines[1..], [cmd1, iql]);
     }
 

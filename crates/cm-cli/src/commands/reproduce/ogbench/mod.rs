@@ -13,6 +13,7 @@ use cm_train::{Device, Job, Method, OgMazeTask, RunSettings};
 
 use self::data::{Source, TaskData};
 use super::training::train_cells;
+use crate::config::PlanArguments;
 
 #[derive(clap::Args)]
 #[command(
@@ -21,6 +22,7 @@ use super::training::train_cells;
         stop the others.\n\nExamples:\n  \
         cm reproduce ogbench --tasks pointmaze-medium-navigate --methods qrl,gcbc --steps 20000 \
         --hidden 256,256 --batch 256\n  \
+        cm reproduce ogbench --tasks pointmaze-giant-stitch --methods qrl --device cuda --plan\n  \
         cm reproduce ogbench --device cuda --seeds 8"
 )]
 pub(crate) struct Arguments {
@@ -63,6 +65,8 @@ pub(crate) struct Arguments {
     /// Runs at the same time, each on one thread; the number of processors if not given.
     #[arg(long)]
     workers: Option<usize>,
+    #[command(flatten)]
+    plan: PlanArguments,
     /// Print which data sets are needed, where they are looked for and which are there, and stop.
     #[arg(long)]
     list_data: bool,
@@ -118,6 +122,7 @@ fn jobs(arguments: &Arguments, tasks: &[OgTask], data: &TaskData) -> anyhow::Res
                 (settings.seed, settings.steps) = (seed, steps);
                 (settings.evaluate_every, settings.checkpoint_every) = (every, every);
                 settings.evaluation.episodes = Maze::TASKS * arguments.episodes;
+                settings.plan = arguments.plan.settings(None)?;
                 settings.check()?;
                 let folder = arguments.out.join(format!("{task}-{method}-{seed}"));
                 jobs.push(Job { folder, settings });

@@ -6,7 +6,7 @@ use cm_envs::ogbench::{Maze, OgTask};
 use cm_train::{EvaluationRow, Job, Method, OgMazeTask, RunFolder, read_evaluations};
 
 use super::super::output::{csv, make_folder, print_table, settings_of};
-use super::super::results::{Results, draw_success, results};
+use super::super::results::{Results, draw_success, results, table_columns, title};
 use super::Arguments;
 use super::data::TaskData;
 use super::published::published;
@@ -39,7 +39,8 @@ pub(super) fn write(
          evaluations, then over seeds, with the standard deviation over seeds where there are \
          several; after {} steps, trained on {}. In brackets: what has been published, by OGBench \
          (1,000,000 steps, standard deviation over 8 seeds) and for TMD and CMD by the TMD paper \
-         (standard error over 6 seeds). A dash: not run.",
+         (standard error over 6 seeds). Planned: the same policy walks a road map over the \
+         learned distance. A dash: not run.",
         arguments.episodes,
         arguments.steps,
         data.describe(),
@@ -117,23 +118,24 @@ fn group(result: &Results) -> Group {
         of_task.sum::<f64>() / rows.len().max(1) as f64
     };
     let heights = (0..Maze::TASKS).map(mean).collect();
-    Group { name: result.method.title().to_owned(), heights }
+    Group { name: result.title(), heights }
 }
 
 /// Tasks down, methods across, the best of a row marked.
 fn table(of_tasks: &OfTasks, methods: &[Method]) -> Vec<Vec<String>> {
-    let titles = methods.iter().map(|method| method.title().to_owned());
+    let columns = table_columns(methods, of_tasks.iter().flat_map(|(_, results)| results));
+    let titles = columns.iter().map(|&column| title(column));
     let mut table = vec![std::iter::once("task".to_owned()).chain(titles).collect::<Vec<_>>()];
     for (task, results) in of_tasks {
-        let found = |method| results.iter().find(|result| result.method == method);
-        let scores: Vec<_> = methods.iter().map(|&method| score(found(method)?)).collect();
+        let found = |column| results.iter().find(|result| result.is(column));
+        let scores: Vec<_> = columns.iter().map(|&column| score(found(column)?)).collect();
         let top = scores.iter().flatten().map(|score| score.0).fold(0.0, f64::max);
-        let cells = methods.iter().zip(&scores).map(|(&method, score)| {
-            let known = published(*task, method);
+        let cells = columns.iter().zip(&scores).map(|(&column, score)| {
+            let known = published(*task, column.0).filter(|_| !column.1);
             let known = known.map_or(String::new(), |(mean, more)| format!(" ({mean} ± {more})"));
             let Some((mean, deviation)) = score else { return format!("-{known}") };
             let mark = if *mean >= top && top > 0.0 { "*" } else { "" };
-            let several = found(method).is_some_and(|result| result.seeds.len() > 1);
+            let several = found(column).is_some_and(|result| result.seeds.len() > 1);
             let deviation =
                 if several { format!(" ± {:.1}", 100.0 * deviation) } else { String::new() };
             format!("{mark}{:.1}{deviation}{known}", 100.0 * mean)
@@ -146,39 +148,52 @@ fn table(of_tasks: &OfTasks, methods: &[Method]) -> Vec<Vec<String>> {
 /// Writes `table.csv` and `evaluations.csv` into `folder`.
 fn write_csv(folder: &Path, of_tasks: &OfTasks, jobs: &[Job]) -> anyhow::Result<()> {
     let number = |number: f64| format!("{number:.2}");
-    let titles = ["task", "method", "seeds", "steps", "success", "deviation", "published", "plus"];
+    let titles = [
+        "task",
+        "method",
+        "planned",
+        "seeds",
+        "steps",
+        "success",
+        "deviation",
+        "published",
+        "plus",
+    ];
     let mut rows = vec![titles.map(str::to_owned).to_vec()];
     for (task, results) in of_tasks {
         for result in results {
             let Some((mean, deviation)) = score(result) else { continue };
-            let mut row = vec![task.name(), result.method.to_string()];
+            let mut row = vec![task.name(), result.method.to_string(), result.planned.to_string()];
             row.extend([result.seeds.len().to_string(), result.steps().to_string()]);
             row.push(number(100.0 * mean));
             let several = result.seeds.len() > 1;
             row.push(if several { number(100.0 * deviation) } else { String::new() });
-            let known = published(*task, result.method);
+            let known = published(*task, result.method).filter(|_| !result.planned);
             row.push(known.map_or(String::new(), |known| known.0.to_string()));
             row.push(known.map_or(String::new(), |known| known.1.to_string()));
             rows.push(row);
         }
     }
     cm_files::replace(folder.join("table.csv"), csv(&rows))?;
-    let mut titles =
-        ["task", "method", "seed", "step", "success", "mean_steps"].map(str::to_owned).to_vec();
+    let titles = ["task", "method", "planned", "seed", "step", "success", "mean_steps"];
+    let mut titles = titles.map(str::to_owned).to_vec();
     titles.extend((1..=Maze::TASKS).map(|k| format!("task_{k}")));
     let mut rows = vec![titles];
     for job in jobs {
-        let file = RunFolder::new(&job.folder).evaluations_file();
-        if !file.exists() {
-            continue;
-        }
-        for found in read_evaluations(&file)? {
-            let task = job.settings.task.get::<OgMazeTask>().map(|task| task.task.clone());
-            let mut row = vec![task.unwrap_or_default(), job.settings.method.method().to_string()];
-            row.extend([job.settings.seed.to_string(), found.step.to_string()]);
-            row.extend([found.success.to_string(), found.mean_steps.to_string()]);
-            row.extend(found.tasks.iter().map(f64::to_string));
-            rows.push(row);
+        let run = RunFolder::new(&job.folder);
+        for (planned, file) in [(false, run.evaluations_file()), (true, run.planned_file())] {
+            if !file.exists() {
+                continue;
+            }
+            for found in read_evaluations(&file)? {
+                let task = job.settings.task.get::<OgMazeTask>().map(|task| task.task.clone());
+                let method = job.settings.method.method().to_string();
+                let mut row = vec![task.unwrap_or_default(), method, planned.to_string()];
+                row.extend([job.settings.seed.to_string(), found.step.to_string()]);
+                row.extend([found.success.to_string(), found.mean_steps.to_string()]);
+                row.extend(found.tasks.iter().map(f64::to_string));
+                rows.push(row);
+            }
         }
     }
     cm_files::replace(folder.join("evaluations.csv"), csv(&rows))?;
@@ -197,18 +212,24 @@ mod tests {
     #[test]
     fn the_last_three_evaluations_count_and_the_published_stand_beside() {
         let seeds = vec![rows(&[0.0, 0.1, 0.6, 0.7, 0.8]), rows(&[0.0, 0.9, 0.9, 0.9, 0.9])];
-        let qrl = Results { method: Method::Qrl, seeds };
+        let qrl = Results { method: Method::Qrl, planned: false, seeds };
         let (mean, deviation) = score(&qrl).unwrap();
         assert!((mean - 0.8).abs() < 1e-12 && (deviation - 0.02_f64.sqrt()).abs() < 1e-12);
         // The evaluation before training does not count, however few there are.
-        let young = Results { method: Method::Gcbc, seeds: vec![rows(&[1.0, 0.2])] };
+        let young =
+            Results { method: Method::Gcbc, planned: false, seeds: vec![rows(&[1.0, 0.2])] };
         assert_eq!(score(&young), Some((0.2, 0.0)));
-        assert_eq!(score(&Results { method: Method::Gcbc, seeds: vec![rows(&[1.0])] }), None);
+        assert_eq!(
+            score(&Results { method: Method::Gcbc, planned: false, seeds: vec![rows(&[1.0])] }),
+            None
+        );
         let task = "pointmaze-medium-navigate-v0".parse().unwrap();
-        let table = table(&[(task, vec![qrl, young])], &[Method::Qrl, Method::Gcbc, Method::Crl]);
-        assert_eq!(table[0], ["task", "QRL", "GCBC", "CRL"]);
-        assert_eq!(table[1][1], "*80.0 ± 14.1 (82 ± 5)");
-        assert_eq!(table[1][2..], ["20.0 (9 ± 6)", "- (29 ± 7)"]);
+        let walked = Results { method: Method::Qrl, planned: true, seeds: vec![rows(&[0.0, 0.9])] };
+        let methods = [Method::Qrl, Method::Gcbc, Method::Crl];
+        let table = table(&[(task, vec![qrl, walked, young])], &methods);
+        assert_eq!(table[0], ["task", "QRL", "QRL, planned", "GCBC", "CRL"]);
+        assert_eq!(table[1][1..3], ["80.0 ± 14.1 (82 ± 5)", "*90.0"]);
+        assert_eq!(table[1][3..], ["20.0 (9 ± 6)", "- (29 ± 7)"]);
     }
 
     #[test]
@@ -220,7 +241,7 @@ mod tests {
             tasks: tasks.to_vec(),
         };
         let seeds = vec![vec![with(&[0.0, 1.0, 0.5, 0.0, 0.0])], vec![with(&[1.0; 5])]];
-        let bars = group(&Results { method: Method::Qrl, seeds });
+        let bars = group(&Results { method: Method::Qrl, planned: false, seeds });
         assert_eq!(bars.heights, [0.5, 1.0, 0.75, 0.5, 0.5]);
     }
 }

@@ -34,7 +34,7 @@ pub(super) fn add_maps(
             .flatten()
             .copied()
             .collect();
-        let paths = map.paths(&starts, goal)?;
+        let paths = map.paths(&model, &starts, goal)?;
         let paths: Vec<Vec<[f32; 2]>> = paths
             .iter()
             .map(|path| path.states.iter().map(|state| [state[0], state[1]]).collect())
@@ -51,6 +51,8 @@ pub(super) fn add_maps(
             places: maze.states(),
             values: Some(&model.distances_to(places, goal)?),
             steps: None,
+            roads: &[],
+            walls: &[],
             goals: &[*goal],
             paths: &paths,
         }

@@ -10,6 +10,7 @@ use anyhow::bail;
 use cm_train::{Device, Job, Method, RunSettings};
 
 use super::training::train;
+use crate::config::PlanArguments;
 
 #[derive(clap::Args)]
 #[command(
@@ -41,6 +42,8 @@ pub(crate) struct Arguments {
     /// Runs at the same time, each on one thread; the number of processors if not given.
     #[arg(long)]
     workers: Option<usize>,
+    #[command(flatten)]
+    plan: PlanArguments,
     /// Only write the figures and the page of what there is.
     #[arg(long)]
     report_only: bool,
@@ -78,6 +81,7 @@ fn jobs(arguments: &Arguments, out: &Path) -> anyhow::Result<Vec<Job>> {
             settings.checkpoint_every = every;
             settings.evaluation.episodes = arguments.episodes.unwrap_or(episodes);
             settings.task.set_data_seed(seed);
+            settings.plan = arguments.plan.settings(None)?;
             settings.check()?;
             jobs.push(Job { folder: out.join(format!("{method}-{seed}")), settings });
         }

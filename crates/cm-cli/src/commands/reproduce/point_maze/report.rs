@@ -108,13 +108,13 @@ fn table(results: &[Results], from: u64) -> Vec<Vec<String>> {
         let (seeds, late) = (result.seeds.len(), result.late(from));
         let mark = if late.is_some_and(|late| late.mean >= top) { "*" } else { "" };
         table.push(vec![
-            result.method.title().to_owned(),
+            result.title(),
             seeds.to_string(),
             result.steps().to_string(),
             format!("{mark}{}", show(late, seeds)),
             show(result.last(), seeds),
             show(result.best(), seeds),
-            show(authors(result.method), 4),
+            show(authors(result.method).filter(|_| !result.planned), 4),
         ]);
     }
     table
@@ -130,9 +130,10 @@ mod tests {
         let results = [
             Results {
                 method: Method::Cmd1,
+                planned: false,
                 seeds: vec![rows(&[0.0, 0.4, 0.6]), rows(&[0.0, 0.8, 0.8])],
             },
-            Results { method: Method::Gcbc, seeds: vec![rows(&[0.1, 0.2, 0.3])] },
+            Results { method: Method::Gcbc, planned: false, seeds: vec![rows(&[0.1, 0.2, 0.3])] },
         ];
         let table = table(&results, 1000);
         assert_eq!(table[1][..4], ["CMD-1", "2", "2000", "*0.65 ± 0.15"]);

@@ -95,7 +95,7 @@ fn violated(model: &Model, maze: &PointMaze, random: &mut Numbers) -> anyhow::Re
 /// many along links.
 fn connected(
     model: &Model,
-    map: &RoadMap<'_>,
+    map: &RoadMap,
     maze: &PointMaze,
     random: &mut Numbers,
 ) -> anyhow::Result<[usize; 3]> {
@@ -115,7 +115,7 @@ fn connected(
         let goal = &maze.states()[goal];
         counts[0] += starts.len() / 2;
         counts[1] += arrived(&PLANNER.paths(model, places, &starts, goal)?);
-        counts[2] += arrived(&map.paths(&starts, goal)?);
+        counts[2] += arrived(&map.paths(model, &starts, goal)?);
     }
     Ok(counts)
 }
@@ -152,7 +152,7 @@ struct ThereAndBack {
 /// Pairs of places on one path, there and back.
 fn with_and_against(
     model: &Model,
-    map: &RoadMap<'_>,
+    map: &RoadMap,
     maze: &PointMaze,
     random: &mut Numbers,
 ) -> anyhow::Result<ThereAndBack> {
@@ -169,7 +169,8 @@ fn with_and_against(
         let (there, back) =
             (model.distances(&early, &late)?[0], model.distances(&late, &early)?[0]);
         farther += usize::from(back > there);
-        let (there, back) = (&map.paths(&early, &late)?[0], &map.paths(&late, &early)?[0]);
+        let (there, back) =
+            (&map.paths(model, &early, &late)?[0], &map.paths(model, &late, &early)?[0]);
         if there.arrived && back.arrived {
             both += 1;
             lengths[0] += there.length();

@@ -1,0 +1,94 @@
+//! Shortest ways through a directed graph.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+
+/// What remains from a node: how far, and the next node if it is not the end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Way {
+    /// Infinite if there is no way.
+    pub(crate) remaining: f32,
+    pub(crate) next: Option<u32>,
+}
+
+/// For each node others, and how long the links between them are.
+pub(crate) type Neighbours = Vec<Vec<(u32, f32)>>;
+
+/// Links by the node they lead to, and by the node they come from.
+pub(crate) fn by_ends(nodes: usize, links: &[(u32, u32, f32)]) -> [Neighbours; 2] {
+    let (mut into, mut onto) = (vec![Vec::new(); nodes], vec![Vec::new(); nodes]);
+    for &(from, to, length) in links {
+        into[to as usize].push((from, length));
+        onto[from as usize].push((to, length));
+    }
+    [into, onto]
+}
+
+/// The shortest way from every node to any of `ends`, each with what remains from there (Dijkstra).
+/// `neighbours` are those from which links lead to a node.
+pub(crate) fn shortest(neighbours: &Neighbours, ends: &[(u32, f32)]) -> Vec<Way> {
+    let mut ways = vec![Way { remaining: f32::INFINITY, next: None }; neighbours.len()];
+    let mut reached = BinaryHeap::new();
+    let offer = |ways: &mut [Way], reached: &mut BinaryHeap<_>, node: u32, way: Way| {
+        let known = &mut ways[node as usize];
+        if way.remaining < known.remaining {
+            *known = way;
+            reached.push(Reverse((Length(way.remaining), node)));
+        }
+    };
+    for &(node, remaining) in ends {
+        offer(&mut ways, &mut reached, node, Way { remaining, next: None });
+    }
+    while let Some(Reverse((Length(remaining), node))) = reached.pop() {
+        if remaining > ways[node as usize].remaining {
+            continue;
+        }
+        for &(other, length) in &neighbours[node as usize] {
+            let way = Way { remaining: remaining + length, next: Some(node) };
+            offer(&mut ways, &mut reached, other, way);
+        }
+    }
+    ways
+}
+
+/// A length in the order of numbers.
+struct Length(f32);
+
+impl PartialEq for Length {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Length {}
+
+impl PartialOrd for Length {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Length {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_may_have_something_left_to_go() {
+        // 0 -> 1 -> 2 and a detour 0 -> 3 -> 2; 4 is alone.
+        let links = [(0, 1, 1.0), (1, 2, 1.0), (0, 3, 0.25), (3, 2, 0.5)];
+        let [into, onto] = by_ends(5, &links);
+        let ways = shortest(&into, &[(2, 0.0)]);
+        let found: Vec<_> = ways.iter().map(|way| way.remaining).collect();
+        assert_eq!(found, [0.75, 1.0, 0.0, 0.5, f32::INFINITY]);
+        assert_eq!(ways[0].next, Some(3));
+        let ways = shortest(&into, &[(2, 3.0), (1, 0.5)]);
+        assert_eq!((ways[0].remaining, ways[0].next), (1.5, Some(1)));
+        assert_eq!(shortest(&onto, &[(0, 0.0)])[2].remaining, 0.75);
+    }
+}

@@ -1,0 +1,71 @@
+//! A model's distance between states, for many pairs at once.
+
+use cm_learner::StateDistance;
+use cm_nn::{DfdxBackend, Var};
+
+use crate::model::CHUNK;
+use crate::{Error, Model, Result};
+
+/// States as the metric compares them.
+pub(crate) type Points = Var<DfdxBackend>;
+
+/// The distance that a road map is made of: the method's own between states, else the one with
+/// zeros where actions belong. A critic's is cut off at 0.
+pub(crate) struct Measure<'a> {
+    model: &'a Model,
+    metric: &'a dyn StateDistance<DfdxBackend>,
+}
+
+impl<'a> Measure<'a> {
+    /// Refuses methods that learn no distance.
+    pub(crate) fn new(model: &'a Model) -> Result<Self> {
+        let (_, learner) = model.learner();
+        let method = model.settings().method.method().title();
+        let metric = learner.states().or_else(|| learner.without_action());
+        Ok(Self { model, metric: metric.ok_or(Error::NoDistance { method })? })
+    }
+
+    /// The points of whole states, one after another in their own units.
+    pub(crate) fn points(&self, states: &[f32]) -> Result<Points> {
+        let width = self.model.dimensions().state();
+        self.model.check_rows("states", states.len(), width)?;
+        let parts = states.chunks(CHUNK * width).map(|states| {
+            let states = self.model.states(states)?;
+            Ok(self.metric.points(&states)?)
+        });
+        let parts = parts.collect::<Result<Vec<_>>>()?;
+        Ok(Var::concat_rows(&parts.iter().collect::<Vec<_>>())?)
+    }
+
+    /// From every row of points to every row of others, row by row.
+    pub(crate) fn pairs(&self, from: &Points, to: &Points) -> Result<Vec<f32>> {
+        // So that what is in between stays small.
+        let rows = (4_000_000 / to.rows().max(1)).max(1);
+        let mut distances = Vec::with_capacity(from.rows() * to.rows());
+        let mut first = 0;
+        while first < from.rows() {
+            let end = (first + rows).min(from.rows());
+            let part = self.metric.pairs(&from.slice_rows(first..end)?, to)?;
+            distances.extend(part.to_vec()?.into_iter().map(|distance| distance.max(0.0)));
+            first = end;
+        }
+        Ok(distances)
+    }
+
+    /// From each row of points to the same row of others.
+    pub(crate) fn rows(&self, from: &Points, to: &Points) -> Result<Vec<f32>> {
+        let found = self.metric.rows(from, to)?.to_vec()?;
+        Ok(found.into_iter().map(|distance| distance.max(0.0)).collect())
+    }
+}
+
+/// Some rows of points, whose values have been read, in any order and any number of times.
+pub(crate) fn gather_from(
+    points: &Points,
+    all: &[f32],
+    rows: &[usize],
+    columns: usize,
+) -> Result<Points> {
+    let values = rows.iter().flat_map(|row| &all[row * columns..][..columns]).copied().collect();
+    Ok(Var::new(points.backend(), [rows.len(), columns], values)?)
+}

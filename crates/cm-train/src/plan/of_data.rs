@@ -1,0 +1,209 @@
+//! A road map of the data that a model was trained on.
+
+use std::collections::BTreeSet;
+
+use cm_random::{Philox, below_u64};
+use cm_replay::Dataset;
+use rand_core::Rng;
+
+use super::cover::{Cover, cover};
+use super::file::Origin;
+use super::measure::{Measure, Points, gather_from};
+use super::road_map::Rule;
+use super::{PlanSettings, RoadMap};
+use crate::{Error, Model, Result, Task};
+
+/// The stream of which rows are looked at.
+const STREAM: u32 = 0x023;
+/// Rows that are looked at within the steps that the policy is sent ahead.
+const WITHIN: usize = 5;
+/// Pairs of rows that lengths are taken from.
+const PAIRS: usize = 4_000;
+/// The share of pairs that cover less: trajectories also dawdle, turn round and stand still.
+const SHARE: f64 = 0.95;
+/// A link should be so many times longer than how far rows are from their nodes.
+const LINKS_TO_COVER: f32 = 3.0;
+/// The share of rows whose distance from their nodes counts; the others are odd ones out.
+const COVERED: f64 = 0.95;
+
+/// Rows of some trajectories, every `stride`th.
+struct Sample {
+    /// Own units.
+    states: Vec<f32>,
+    /// Where each trajectory ends.
+    ends: Vec<usize>,
+    stride: usize,
+}
+
+impl RoadMap {
+    /// Chooses states of the data that cover it evenly in the learned metric, and links them where
+    /// that is short and the data does not contradict.
+    ///
+    /// * Nodes: farthest-point sampling among rows of the data, by the larger of the distances
+    ///   there and back.
+    /// * How short: what trajectories cover in a number of steps ([`PlanSettings::steps`]) says how
+    ///   far ahead the policy is sent, and in half as many how long links are.
+    /// * Taken: what a trajectory went through one after the other is linked, if the policy may be
+    ///   sent so far. Every trajectory is a way of the map.
+    /// * Contradicted: any other link from a node that trajectories passed at least as often as it
+    ///   has links, and from where none of them came to the other node in those steps.
+    pub fn of_data(model: &Model, task: &Task, settings: &PlanSettings) -> Result<Self> {
+        settings.check()?;
+        let measure = Measure::new(model)?;
+        let steps = settings.steps_under(model.settings().goals.gamma);
+        let width = model.dimensions().state();
+        let sample = Sample::draw(model, &task.data, settings, steps);
+        if sample.states.len() < 2 * width {
+            return Err(Error::Setting {
+                setting: "plan".to_owned(),
+                expected: "data of at least two rows",
+                found: (sample.states.len() / width).to_string(),
+            });
+        }
+        let points = measure.points(&sample.states)?;
+        let values = points.to_vec()?;
+        let some = |rows: &[usize]| gather_from(&points, &values, rows, points.columns());
+        let lag = steps.div_ceil(sample.stride).max(1);
+        let covered = |lag: usize| -> Result<f32> {
+            let pairs = sample.pairs(lag);
+            let (from, to): (Vec<usize>, Vec<usize>) = pairs.into_iter().unzip();
+            if from.is_empty() {
+                return Ok(0.0);
+            }
+            Ok(quantile(measure.rows(&some(&from)?, &some(&to)?)?, SHARE))
+        };
+        let wanted = match settings.link {
+            Some(link) => link,
+            None => covered((lag / 2).max(1))?,
+        };
+        let found = choose(&measure, &points, &some, settings, wanted / LINKS_TO_COVER)?;
+        let away = quantile(found.away.clone(), COVERED);
+        let link = settings.link.unwrap_or_else(|| wanted.max(LINKS_TO_COVER * away));
+        let reach = match settings.reach {
+            Some(reach) => reach,
+            None => covered(lag)?.max(link),
+        };
+        let rule = Rule { link, reach, steps: steps as u32, radius: None };
+        let nodes = some(&found.nodes)?;
+        let links = links(&measure.pairs(&nodes, &nodes)?, &found, &sample, lag, [link, reach]);
+        let states =
+            found.nodes.iter().flat_map(|&row| &sample.states[row * width..][..width]).copied();
+        let mut map = Self::with_links(width, states.collect(), links, rule);
+        map.origin = Some(Origin::of(model, task, settings)?);
+        Ok(map)
+    }
+}
+
+impl Sample {
+    fn draw(model: &Model, data: &Dataset, settings: &PlanSettings, steps: usize) -> Self {
+        let mut stride = (steps / WITHIN).max(1);
+        // All rows are wanted if there are few.
+        while stride > 1 && data.steps() / stride < settings.rows {
+            stride -= 1;
+        }
+        let mut order: Vec<usize> = (0..data.trajectories()).collect();
+        let mut random = Philox::new(settings.seed).stream(0, STREAM);
+        for last in (1..order.len()).rev() {
+            order.swap(last, below_u64(random.next_u64(), last as u64 + 1) as usize);
+        }
+        let (mut states, mut ends, mut count) = (Vec::new(), Vec::new(), 0);
+        for trajectory in order {
+            if count >= settings.rows {
+                break;
+            }
+            let rows = data.trajectory(trajectory).step_by(stride).take(settings.rows - count);
+            for row in rows {
+                states.extend(model.unscaled(data.observations().row(row)));
+                count += 1;
+            }
+            ends.push(count);
+        }
+        Self { states, ends, stride }
+    }
+
+    /// Pairs of rows of one trajectory, the second so many rows after the first.
+    fn pairs(&self, lag: usize) -> Vec<(usize, usize)> {
+        let mut pairs = Vec::new();
+        let mut start = 0;
+        for &end in &self.ends {
+            pairs.extend((start..end.saturating_sub(lag)).map(|row| (row, row + lag)));
+            start = end;
+        }
+        let every = pairs.len().div_ceil(PAIRS).max(1);
+        pairs.into_iter().step_by(every).collect()
+    }
+}
+
+/// Nodes by the larger of the distances there and back.
+fn choose(
+    measure: &Measure<'_>,
+    points: &Points,
+    some: &impl Fn(&[usize]) -> Result<Points>,
+    settings: &PlanSettings,
+    enough: f32,
+) -> Result<Cover> {
+    let rows = points.rows();
+    let apart = |chosen: &[usize], others: Option<&[usize]>| {
+        let chosen = some(chosen)?;
+        let others = match others {
+            Some(others) => some(others)?,
+            None => points.clone(),
+        };
+        let mut there = measure.pairs(&chosen, &others)?;
+        let back = measure.pairs(&others, &chosen)?;
+        let (count, columns) = (chosen.rows(), others.rows());
+        for (row, distances) in there.chunks_exact_mut(columns).enumerate() {
+            for (column, distance) in distances.iter_mut().enumerate() {
+                *distance = distance.max(back[column * count + row]);
+            }
+        }
+        Ok(there)
+    };
+    cover(rows, 0, settings.nodes, enough, apart)
+}
+
+/// Links between nodes, by the distances of all pairs: those that trajectories took, if they are
+/// within `reach`, and those within `link` that no trajectory speaks against.
+fn links(
+    distances: &[f32],
+    found: &Cover,
+    sample: &Sample,
+    lag: usize,
+    [link, reach]: [f32; 2],
+) -> Vec<(u32, u32, f32)> {
+    let count = found.nodes.len();
+    let (mut passed, mut seen) = (vec![0_usize; count], BTreeSet::new());
+    let mut taken = BTreeSet::new();
+    let mut start = 0;
+    for &end in &sample.ends {
+        for row in start..end {
+            let from = found.nearest[row];
+            let ahead = &found.nearest[row + 1..end.min(row + 1 + lag)];
+            passed[from as usize] += usize::from(ahead.len() == lag);
+            seen.extend(ahead.iter().map(|&to| (from, to)));
+            taken.extend(ahead.first().map(|&to| (from, to)));
+        }
+        start = end;
+    }
+    let mut links = Vec::new();
+    for (from, distances) in distances.chunks_exact(count).enumerate() {
+        let pair = |to: usize| (from as u32, to as u32);
+        let others = || (0..count).filter(|&to| to != from);
+        let near = others().filter(|&to| distances[to] <= link).count();
+        let well_known = passed[from] >= near;
+        let linked = |to: usize| {
+            (distances[to] <= reach && taken.contains(&pair(to)))
+                || (distances[to] <= link && (!well_known || seen.contains(&pair(to))))
+        };
+        let linked = others().filter(|&to| linked(to));
+        links.extend(linked.map(|to| (from as u32, to as u32, distances[to])));
+    }
+    links
+}
+
+/// The number that a share of others is below; 0 of none.
+fn quantile(mut values: Vec<f32>, share: f64) -> f32 {
+    values.sort_by(f32::total_cmp);
+    let at = (share * values.len().saturating_sub(1) as f64).round() as usize;
+    values.get(at).copied().unwrap_or(0.0)
+}

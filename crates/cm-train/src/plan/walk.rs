@@ -1,0 +1,285 @@
+//! A policy that walks a road map: sent from node to node instead of straight to its goal.
+
+use std::collections::BTreeMap;
+
+use rayon::prelude::*;
+
+use super::graph::Way;
+use super::measure::{Measure, Points, gather_from};
+use super::{RoadMap, l2};
+use crate::{Model, Result};
+
+/// What became of the plans of an evaluation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Walked {
+    /// Episodes whose goals no node reaches, or which begin where no way does: the policy went
+    /// straight.
+    pub no_way: usize,
+    /// How often a new way was looked for, off the old one or where it was not getting on.
+    pub replanned: usize,
+}
+
+/// How far off its target, in the place of how far it was sent, an episode is off its way.
+const OFF: f32 = 1.5;
+/// Nodes ahead that are looked at together.
+const WINDOW: usize = 6;
+/// Looks at where an episode is within the steps that the policy is sent ahead.
+const LOOKS: usize = 4;
+/// An episode that comes no nearer to its target in so many times the steps that it was sent ahead
+/// is stuck.
+const PATIENCE: usize = 2;
+/// How near a node is as good as reached, as a share of the longest link.
+const REACHED: f32 = 0.25;
+
+/// Every episode of an evaluation on its way.
+pub(crate) struct Walker<'a> {
+    map: &'a RoadMap,
+    measure: Measure<'a>,
+    model: &'a Model,
+    nodes: Points,
+    node_values: Vec<f32>,
+    walks: BTreeMap<usize, Walk>,
+    every: usize,
+    pub(crate) walked: Walked,
+}
+
+/// One episode on its way.
+struct Walk {
+    ways: Vec<Way>,
+    /// The nodes to pass, and the goal's own point.
+    path: Vec<u32>,
+    goal_point: Vec<f32>,
+    /// The place in the path that the policy is sent to; that behind the last node is the goal.
+    at: usize,
+    /// How far ahead it is sent: less where it did not get on.
+    trust: f32,
+    /// The least distance to its target, and the steps since it was.
+    nearest: f32,
+    since: usize,
+    /// Steps until the next look.
+    wait: usize,
+    planned: bool,
+    straight: bool,
+}
+
+impl<'a> Walker<'a> {
+    pub(crate) fn new(map: &'a RoadMap, model: &'a Model) -> Result<Self> {
+        let measure = Measure::new(model)?;
+        let nodes = measure.points(map.nodes())?;
+        let node_values = nodes.to_vec()?;
+        let every = (map.rule.steps as usize / LOOKS).max(1);
+        let (walks, walked) = (BTreeMap::new(), Walked::default());
+        Ok(Self { map, measure, model, nodes, node_values, walks, every, walked })
+    }
+
+    /// Replaces the goals of the episodes `numbers` by what the policy is sent to now.
+    pub(crate) fn aim(&mut self, numbers: &[usize], seen: &[f32], goals: &mut [f32]) -> Result<()> {
+        let width = self.model.dimensions().state();
+        let columns = self.model.dimensions().goal_columns();
+        self.begin(numbers, goals)?;
+        let mut looks = Vec::new();
+        for (row, number) in numbers.iter().enumerate() {
+            if let Some(walk) = self.walks.get_mut(number).filter(|walk| !walk.straight) {
+                match walk.wait {
+                    0 => looks.push(row),
+                    _ => walk.wait -= 1,
+                }
+                walk.since += 1;
+            }
+        }
+        if !looks.is_empty() {
+            let states: Vec<f32> =
+                looks.iter().flat_map(|row| &seen[row * width..][..width]).copied().collect();
+            let of: Vec<usize> = looks.iter().map(|&row| numbers[row]).collect();
+            let points = self.measure.points(&states)?;
+            let values = points.to_vec()?;
+            self.look(&of, &points, &values)?;
+            self.plan(&of, &states, &points, &values)?;
+        }
+        for (number, goal) in numbers.iter().zip(goals.chunks_exact_mut(columns.len())) {
+            let Some(walk) = self.walks.get(number) else { continue };
+            if let Some(&node) = walk.path.get(walk.at).filter(|_| !walk.straight) {
+                goal.copy_from_slice(&self.map.node(node as usize)[columns.clone()]);
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds the ways to the goals of episodes that are new.
+    fn begin(&mut self, numbers: &[usize], goals: &[f32]) -> Result<()> {
+        let columns = self.model.dimensions().goal_columns();
+        let rows = numbers.iter().zip(goals.chunks_exact(columns.len()));
+        let fresh: Vec<(usize, &[f32])> = rows
+            .filter(|(number, _)| !self.walks.contains_key(number))
+            .map(|(number, goal)| (*number, goal))
+            .collect();
+        if fresh.is_empty() {
+            return Ok(());
+        }
+        let whole: Vec<f32> = fresh.iter().flat_map(|(_, goal)| self.whole(goal)).collect();
+        let points = self.measure.points(&whole)?;
+        let ends = self.map.ends(&self.measure, &self.nodes, &whole, &points)?;
+        let trees: Vec<Vec<Way>> = ends.par_iter().map(|ends| self.map.ways(ends)).collect();
+        let points_of = points.to_vec()?;
+        let points_of = points_of.chunks_exact(points.columns());
+        for (((number, _), ways), point) in fresh.into_iter().zip(trees).zip(points_of) {
+            let walk = Walk {
+                ways,
+                path: Vec::new(),
+                goal_point: point.to_vec(),
+                at: 0,
+                trust: self.map.rule.reach,
+                nearest: f32::INFINITY,
+                since: 0,
+                wait: 0,
+                planned: false,
+                straight: false,
+            };
+            self.walks.insert(number, walk);
+        }
+        Ok(())
+    }
+
+    /// A whole state with a goal's coordinates: what a goal leaves open is that of the node whose
+    /// coordinates are nearest.
+    fn whole(&self, goal: &[f32]) -> Vec<f32> {
+        let columns = self.model.dimensions().goal_columns();
+        let nodes = self.map.nodes().chunks_exact(self.map.width);
+        let near = nodes.min_by(|a, b| {
+            let apart = |node: &[f32]| l2(&node[columns.clone()], goal);
+            apart(a).total_cmp(&apart(b))
+        });
+        let mut state = near.unwrap_or(goal).to_vec();
+        state[columns].copy_from_slice(goal);
+        state
+    }
+
+    /// Sends the episodes `of`, who stand at `points`, on along their paths, or notes that they need
+    /// another.
+    fn look(&mut self, of: &[usize], points: &Points, values: &[f32]) -> Result<()> {
+        let columns = points.columns();
+        let (mut from, mut to, mut windows) = (Vec::new(), Vec::new(), Vec::new());
+        for (place, number) in of.iter().enumerate() {
+            let Some(walk) = self.walks.get(number).filter(|walk| walk.planned) else { continue };
+            let end = (walk.at + WINDOW).min(walk.path.len() + 1);
+            windows.push((*number, end - walk.at));
+            for step in walk.at..end {
+                from.extend_from_slice(&values[place * columns..][..columns]);
+                match walk.path.get(step) {
+                    Some(&node) => {
+                        to.extend_from_slice(
+                            &self.node_values[node as usize * columns..][..columns],
+                        );
+                    }
+                    None => to.extend_from_slice(&walk.goal_point),
+                }
+            }
+        }
+        if windows.is_empty() {
+            return Ok(());
+        }
+        let rows = from.len() / columns;
+        let var = |values| cm_nn::Var::new(points.backend(), [rows, columns], values);
+        let distances = self.measure.rows(&var(from)?, &var(to)?)?;
+        let (link, reach, steps) = (self.map.rule.link, self.map.rule.reach, self.map.rule.steps);
+        let patience = PATIENCE * (steps as usize).max(1);
+        let mut first = 0;
+        for (number, count) in windows {
+            let ahead = &distances[first..first + count];
+            first += count;
+            let Some(walk) = self.walks.get_mut(&number) else { continue };
+            let before = walk.at;
+            walk.advance(ahead, link);
+            let distance = ahead[walk.at - before];
+            if walk.at > before {
+                (walk.nearest, walk.since) = (distance, 0);
+                walk.trust = (1.25 * walk.trust).min(reach);
+            } else if distance < 0.98 * walk.nearest {
+                (walk.nearest, walk.since) = (distance, 0);
+            }
+            let stuck = walk.since > patience;
+            if stuck {
+                walk.trust = (0.5 * walk.trust).max(0.5 * link);
+            }
+            if stuck || distance > OFF * reach {
+                walk.planned = false;
+                self.walked.replanned += 1;
+            } else {
+                walk.wait = self.every - 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds paths for those of the episodes `of` that have none, from the states where they stand.
+    fn plan(
+        &mut self,
+        of: &[usize],
+        states: &[f32],
+        points: &Points,
+        values: &[f32],
+    ) -> Result<()> {
+        let width = self.map.width;
+        let without = |number: &usize| self.walks.get(number).is_some_and(|walk| !walk.planned);
+        let places: Vec<usize> = (0..of.len()).filter(|&place| without(&of[place])).collect();
+        if places.is_empty() {
+            return Ok(());
+        }
+        let some = gather_from(points, values, &places, points.columns())?;
+        let stands: Vec<f32> =
+            places.iter().flat_map(|place| &states[place * width..][..width]).copied().collect();
+        let entries = self.map.entries(&self.measure, &self.nodes, &stands, &some)?;
+        for (place, near) in places.into_iter().zip(entries) {
+            let Some(walk) = self.walks.get_mut(&of[place]) else { continue };
+            let best = near
+                .iter()
+                .map(|&(node, length)| (length + walk.ways[node as usize].remaining, node))
+                .min_by(|a, b| a.0.total_cmp(&b.0));
+            walk.path.clear();
+            (walk.at, walk.since, walk.nearest) = (0, 0, f32::INFINITY);
+            walk.planned = true;
+            match best.filter(|(remaining, _)| remaining.is_finite()) {
+                Some((_, entry)) => {
+                    let mut next = Some(entry);
+                    while let Some(node) = next {
+                        walk.path.push(node);
+                        next = walk.ways[node as usize].next;
+                    }
+                }
+                None => {
+                    self.walked.no_way += 1;
+                    walk.straight = true;
+                }
+            }
+        }
+        // Those with a new path are sent as far along it as they may be, at once.
+        let planned: Vec<usize> = of.to_vec();
+        self.send(&planned, points, values)
+    }
+
+    /// Sends episodes whose paths have just been found along them.
+    fn send(&mut self, of: &[usize], points: &Points, values: &[f32]) -> Result<()> {
+        let fresh: Vec<usize> = (0..of.len())
+            .filter(|&place| {
+                let walk = self.walks.get(&of[place]);
+                walk.is_some_and(|walk| walk.nearest.is_infinite() && !walk.straight)
+            })
+            .collect();
+        if fresh.is_empty() {
+            return Ok(());
+        }
+        let some = gather_from(points, values, &fresh, points.columns())?;
+        let numbers: Vec<usize> = fresh.iter().map(|&place| of[place]).collect();
+        self.look(&numbers, &some, &some.to_vec()?)
+    }
+}
+
+impl Walk {
+    /// Moves on to the farthest place of the path, from the present one on, that is within what the
+    /// policy is trusted with; by one if the present one is as good as reached.
+    fn advance(&mut self, ahead: &[f32], link: f32) {
+        let reached = usize::from(ahead.len() > 1 && ahead[0] <= REACHED * link);
+        let farthest = ahead.iter().rposition(|distance| *distance <= self.trust).unwrap_or(0);
+        self.at += farthest.max(reached);
+    }
+}
