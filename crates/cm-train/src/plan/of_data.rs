@@ -21,6 +21,9 @@ const WITHIN: usize = 5;
 const PAIRS: usize = 4_000;
 /// The share of pairs that cover less: trajectories also dawdle, turn round and stand still.
 const SHARE: f64 = 0.95;
+/// The policy is sent ahead at least so many times what one step covers: the data may go nowhere for
+/// long.
+const FULL_STEPS: f32 = 7.0;
 /// A link should be so many times longer than how far rows are from their nodes.
 const LINKS_TO_COVER: f32 = 3.0;
 /// The share of rows whose distance from their nodes counts; the others are odd ones out.
@@ -41,8 +44,9 @@ impl RoadMap {
     ///
     /// * Nodes: farthest-point sampling among rows of the data, by the larger of the distances
     ///   there and back.
-    /// * How short: what trajectories cover in a number of steps ([`PlanSettings::steps`]) says how
-    ///   far ahead the policy is sent, and in half as many how long links are.
+    /// * How short: what trajectories cover in a number of steps ([`PlanSettings::steps`]), at least
+    ///   seven times what they cover in one, says how far ahead the policy is sent; what they cover
+    ///   in half as many, how long links are.
     /// * Taken: what a trajectory went through one after the other is linked, if the policy may be
     ///   sent so far. Every trajectory is a way of the map.
     /// * Contradicted: any other link from a node that trajectories passed at least as often as it
@@ -53,11 +57,12 @@ impl RoadMap {
         let steps = settings.steps_under(model.settings().goals.gamma);
         let width = model.dimensions().state();
         let sample = Sample::draw(model, &task.data, settings, steps);
-        if sample.states.len() < 2 * width {
+        let consecutive = consecutive(model, &task.data);
+        if sample.states.len() < 2 * width || consecutive[0].is_empty() {
             return Err(Error::Setting {
                 setting: "plan".to_owned(),
-                expected: "data of at least two rows",
-                found: (sample.states.len() / width).to_string(),
+                expected: "data whose trajectories have several rows",
+                found: format!("{} rows", task.data.steps()),
             });
         }
         let points = measure.points(&sample.states)?;
@@ -79,9 +84,13 @@ impl RoadMap {
         let found = choose(&measure, &points, &some, settings, wanted / LINKS_TO_COVER)?;
         let away = quantile(found.away.clone(), COVERED);
         let link = settings.link.unwrap_or_else(|| wanted.max(LINKS_TO_COVER * away));
+        let consecutive = [measure.points(&consecutive[0])?, measure.points(&consecutive[1])?];
         let reach = match settings.reach {
             Some(reach) => reach,
-            None => covered(lag)?.max(link),
+            None => {
+                let single = measure.rows(&consecutive[0], &consecutive[1])?;
+                covered(lag)?.max(FULL_STEPS * quantile(single, 0.5)).max(link)
+            }
         };
         let rule = Rule { link, reach, steps: steps as u32, radius: None };
         let nodes = some(&found.nodes)?;
@@ -132,6 +141,19 @@ impl Sample {
         let every = pairs.len().div_ceil(PAIRS).max(1);
         pairs.into_iter().step_by(every).collect()
     }
+}
+
+/// Rows of the data in their own units, and those that follow them.
+fn consecutive(model: &Model, data: &Dataset) -> [Vec<f32>; 2] {
+    let mut states = [Vec::new(), Vec::new()];
+    let every = data.steps().div_ceil(PAIRS).max(1);
+    let last_rows = data.ends().iter().map(|&end| end - 1).collect::<BTreeSet<_>>();
+    for row in (0..data.steps()).step_by(every).filter(|row| !last_rows.contains(row)) {
+        for (next, states) in states.iter_mut().enumerate() {
+            states.extend(model.unscaled(data.observations().row(row + next)));
+        }
+    }
+    states
 }
 
 /// Nodes by the larger of the distances there and back.

@@ -12,8 +12,8 @@ use crate::{Model, Result};
 /// What became of the plans of an evaluation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Walked {
-    /// Episodes whose goals no node reaches, or which begin where no way does: the policy went
-    /// straight.
+    /// Episodes that were without a way, from their beginning or later: no node reaches the goal, or
+    /// none is near. Their policy went straight.
     pub no_way: usize,
     /// How often a new way was looked for, off the old one or where it was not getting on.
     pub replanned: usize,
@@ -59,7 +59,8 @@ struct Walk {
     /// Steps until the next look.
     wait: usize,
     planned: bool,
-    straight: bool,
+    /// Whether it was once without a way.
+    counted: bool,
 }
 
 impl<'a> Walker<'a> {
@@ -79,7 +80,7 @@ impl<'a> Walker<'a> {
         self.begin(numbers, goals)?;
         let mut looks = Vec::new();
         for (row, number) in numbers.iter().enumerate() {
-            if let Some(walk) = self.walks.get_mut(number).filter(|walk| !walk.straight) {
+            if let Some(walk) = self.walks.get_mut(number) {
                 match walk.wait {
                     0 => looks.push(row),
                     _ => walk.wait -= 1,
@@ -98,7 +99,7 @@ impl<'a> Walker<'a> {
         }
         for (number, goal) in numbers.iter().zip(goals.chunks_exact_mut(columns.len())) {
             let Some(walk) = self.walks.get(number) else { continue };
-            if let Some(&node) = walk.path.get(walk.at).filter(|_| !walk.straight) {
+            if let Some(&node) = walk.path.get(walk.at).filter(|_| walk.planned) {
                 goal.copy_from_slice(&self.map.node(node as usize)[columns.clone()]);
             }
         }
@@ -133,7 +134,7 @@ impl<'a> Walker<'a> {
                 since: 0,
                 wait: 0,
                 planned: false,
-                straight: false,
+                counted: false,
             };
             self.walks.insert(number, walk);
         }
@@ -219,62 +220,75 @@ impl<'a> Walker<'a> {
         points: &Points,
         values: &[f32],
     ) -> Result<()> {
-        let width = self.map.width;
         let without = |number: &usize| self.walks.get(number).is_some_and(|walk| !walk.planned);
-        let places: Vec<usize> = (0..of.len()).filter(|&place| without(&of[place])).collect();
+        let mut places: Vec<usize> = (0..of.len()).filter(|&place| without(&of[place])).collect();
+        let planned: Vec<usize> = places.iter().map(|&place| of[place]).collect();
+        for wide in [false, true] {
+            if places.is_empty() {
+                break;
+            }
+            let width = self.map.width;
+            let some = gather_from(points, values, &places, points.columns())?;
+            let stands: Vec<f32> =
+                places.iter().flat_map(|at| &states[at * width..][..width]).copied().collect();
+            let entries = self.map.entries(&self.measure, &self.nodes, &stands, &some, wide)?;
+            let mut left = Vec::new();
+            for (place, near) in places.into_iter().zip(entries) {
+                let Some(walk) = self.walks.get_mut(&of[place]) else { continue };
+                if !walk.take(&near) {
+                    left.push(place);
+                }
+            }
+            places = left;
+        }
+        for place in places {
+            let Some(walk) = self.walks.get_mut(&of[place]) else { continue };
+            self.walked.no_way += usize::from(!walk.counted);
+            // Straight to the goal, and another try when that has not helped for a while.
+            walk.counted = true;
+            walk.wait = PATIENCE * self.map.rule.steps as usize;
+        }
+        // Those with a new path are sent as far along it as they may be, at once.
+        self.send(&planned, points, values, of)
+    }
+
+    /// Sends those of the episodes `fresh` that have a path along it; `of` says which stand at
+    /// `points`.
+    fn send(
+        &mut self,
+        fresh: &[usize],
+        points: &Points,
+        values: &[f32],
+        of: &[usize],
+    ) -> Result<()> {
+        let has_path = |number: &usize| self.walks.get(number).is_some_and(|walk| walk.planned);
+        let places: Vec<usize> = (0..of.len())
+            .filter(|&place| fresh.contains(&of[place]) && has_path(&of[place]))
+            .collect();
         if places.is_empty() {
             return Ok(());
         }
         let some = gather_from(points, values, &places, points.columns())?;
-        let stands: Vec<f32> =
-            places.iter().flat_map(|place| &states[place * width..][..width]).copied().collect();
-        let entries = self.map.entries(&self.measure, &self.nodes, &stands, &some)?;
-        for (place, near) in places.into_iter().zip(entries) {
-            let Some(walk) = self.walks.get_mut(&of[place]) else { continue };
-            let best = near
-                .iter()
-                .map(|&(node, length)| (length + walk.ways[node as usize].remaining, node))
-                .min_by(|a, b| a.0.total_cmp(&b.0));
-            walk.path.clear();
-            (walk.at, walk.since, walk.nearest) = (0, 0, f32::INFINITY);
-            walk.planned = true;
-            match best.filter(|(remaining, _)| remaining.is_finite()) {
-                Some((_, entry)) => {
-                    let mut next = Some(entry);
-                    while let Some(node) = next {
-                        walk.path.push(node);
-                        next = walk.ways[node as usize].next;
-                    }
-                }
-                None => {
-                    self.walked.no_way += 1;
-                    walk.straight = true;
-                }
-            }
-        }
-        // Those with a new path are sent as far along it as they may be, at once.
-        let planned: Vec<usize> = of.to_vec();
-        self.send(&planned, points, values)
-    }
-
-    /// Sends episodes whose paths have just been found along them.
-    fn send(&mut self, of: &[usize], points: &Points, values: &[f32]) -> Result<()> {
-        let fresh: Vec<usize> = (0..of.len())
-            .filter(|&place| {
-                let walk = self.walks.get(&of[place]);
-                walk.is_some_and(|walk| walk.nearest.is_infinite() && !walk.straight)
-            })
-            .collect();
-        if fresh.is_empty() {
-            return Ok(());
-        }
-        let some = gather_from(points, values, &fresh, points.columns())?;
-        let numbers: Vec<usize> = fresh.iter().map(|&place| of[place]).collect();
+        let numbers: Vec<usize> = places.iter().map(|&place| of[place]).collect();
         self.look(&numbers, &some, &some.to_vec()?)
     }
 }
 
 impl Walk {
+    /// Takes the shortest way over one of the nodes nearby, if there is any.
+    fn take(&mut self, near: &[(u32, f32)]) -> bool {
+        let ways = near.iter().map(|&(node, d)| (d + self.ways[node as usize].remaining, node));
+        let best = ways.min_by(|a, b| a.0.total_cmp(&b.0));
+        let Some((_, entry)) = best.filter(|(remaining, _)| remaining.is_finite()) else {
+            return false;
+        };
+        let next = |&node: &u32| self.ways[node as usize].next;
+        self.path = std::iter::successors(Some(entry), next).collect();
+        (self.at, self.since, self.nearest) = (0, 0, f32::INFINITY);
+        self.planned = true;
+        true
+    }
+
     /// Moves on to the farthest place of the path, from the present one on, that is within what the
     /// policy is trusted with; by one if the present one is as good as reached.
     fn advance(&mut self, ahead: &[f32], link: f32) {
