@@ -84,6 +84,10 @@ fn main() -> Result<()> {
                 let what = format!("cmd1, AntMaze, batch {rows}, 4 x {width}");
                 time(&backend, &what, &settings, rows, &ant)?;
             }
+            for method in [Method::Cmd2, Method::Qrl, Method::Crl, Method::Gcbc, Method::Iql] {
+                let what = format!("{}, AntMaze, batch 256, 4 x 512", method.key());
+                time(&backend, &what, &MethodSettings::ant_maze(method, &[512; 4]), 256, &ant)?;
+            }
             for method in Method::ALL {
                 let what = format!("{}, plane, batch 256", method.key());
                 time(&backend, &what, &MethodSettings::plane(method), 256, &plane)?;

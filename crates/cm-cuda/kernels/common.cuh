@@ -26,64 +26,10 @@ static __device__ __forceinline__ void after_others() {
 #endif
 }
 
-// Kernels that recorded steps run in groups: `KERNEL(name, parameters) { body }` is a kernel `name`
-// and a kernel `name_group`, which does the work of up to MEMBERS launches at once. Replicas of one
-// after another are along `blockIdx.z`; the host shifts the addresses of a member's matrices back
-// by the replicas before it (`launch.rs`). Every parameter begins at a multiple of eight bytes.
-#define MEMBERS 8
-
-template <int COUNT>
-struct Bytes {
-    alignas(8) char bytes[COUNT];
-};
-
-// How many blocks each member has.
-struct Extents {
-    unsigned replicas, unused;
-    unsigned short across[MEMBERS], down[MEMBERS];
-};
-
-template <typename T>
-static __device__ __forceinline__ T take(const char*& from) {
-    T value = *(const T*)from;
-    from += (sizeof(T) + 7) / 8 * 8;
-    return value;
-}
-
-template <auto BODY>
-struct Body;
-
-template <typename... T, void (*BODY)(T...)>
-struct Body<BODY> {
-    static constexpr int SIZE = (0 + ... + (int)((sizeof(T) + 7) / 8 * 8));
-
-    // Takes its arguments in their order, which a plain call would not promise.
-    struct Call {
-        __device__ __forceinline__ Call(T... arguments) { BODY(arguments...); }
-    };
-
-    static __device__ __forceinline__ void run(const char* from) { Call{take<T>(from)...}; }
-};
-
-#define ATTRIBUTED_KERNEL(NAME, ATTRIBUTES, ...)                                                  \
-    static __device__ __forceinline__ void NAME##_body(__VA_ARGS__);                              \
-    extern "C" __global__ void ATTRIBUTES NAME(                                                   \
-        const __grid_constant__ Bytes<Body<NAME##_body>::SIZE> arguments) {                       \
-        Body<NAME##_body>::run(arguments.bytes);                                                  \
-    }                                                                                             \
-    extern "C" __global__ void ATTRIBUTES NAME##_group(                                           \
-        const __grid_constant__ Extents extents,                                                  \
-        const __grid_constant__ Bytes<MEMBERS * Body<NAME##_body>::SIZE> arguments) {             \
-        unsigned member = blockIdx.z / extents.replicas;                                          \
-        if (blockIdx.x >= extents.across[member] || blockIdx.y >= extents.down[member]) return;   \
-        Body<NAME##_body>::run(arguments.bytes + member * Body<NAME##_body>::SIZE);               \
-    }                                                                                             \
-    static __device__ __forceinline__ void NAME##_body(__VA_ARGS__)
-
-#define KERNEL(NAME, ...) ATTRIBUTED_KERNEL(NAME, , __VA_ARGS__)
+#define KERNEL(NAME, ...) extern "C" __global__ void NAME(__VA_ARGS__)
 // With the bounds on threads and blocks that the compiler is told.
 #define BOUNDED_KERNEL(NAME, BOUNDS, ...)                                                         \
-    ATTRIBUTED_KERNEL(NAME, __launch_bounds__ BOUNDS, __VA_ARGS__)
+    extern "C" __global__ void __launch_bounds__ BOUNDS NAME(__VA_ARGS__)
 
 #define INFINITE __int_as_float(0x7f800000)
 #define NOT_A_NUMBER __int_as_float(0x7fffffff)

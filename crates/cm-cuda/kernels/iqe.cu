@@ -1,87 +1,28 @@
-// IQE: the length of the union of the intervals [x_i, max(x_i, y_i)] of each group, reduced over
-// groups.
-//
-// The order of the left ends depends on x alone, so it is found once per row of x; then a pair is
-// one sweep from left to right.
+// IQE with groups of any size, by rows and by pairs; others do common sizes. `iqe.cuh` says what it is.
 
-struct Groups {
-    unsigned count;
-    unsigned size;
-    float total_weight;
-    float maximum_weight;
-    int kind;  // 0 total, 1 maximum, 2 both
-};
-
-// With a learned logit the weights are its; s = sigmoid(logit).
-static __device__ __forceinline__ Groups weighted(Groups groups, Mat logit) {
-    if (logit.p) {
-        double s = 1.0 / (1.0 + exp(-(double)*at(logit)));
-        groups.total_weight = (float)((1.0 - s) / (double)groups.count);
-        groups.maximum_weight = (float)s;
-    }
-    return groups;
-}
-
-// A weight of 0 must not meet a length that overflowed.
-static __device__ __forceinline__ float reduced(const Groups& groups, float total, float maximum) {
-    if (groups.kind == 0) return groups.total_weight * total;
-    if (groups.kind == 1) return maximum;
-    return groups.total_weight * total + groups.maximum_weight * maximum;
-}
-
-// Maps floats to integers in the same order, NaN somewhere.
-static __device__ __forceinline__ unsigned ordered(float x) {
-    unsigned bits = __float_as_uint(x);
-    return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
-}
-
-// Each group of each row in ascending order: values, and which feature of the group it was.
-KERNEL(iqe_order, Mat x, Mat values, Mat index, unsigned count, unsigned size) {
+// Each group of each row, times `sign`, in ascending order: values, and which feature of the group
+// it was.
+KERNEL(iqe_order, Mat x, Mat values, Mat index, unsigned count, unsigned size, float sign) {
     after_others();
     const float* in = at(x);
     for (unsigned e = FIRST; e < count; e += THREADS) {
         unsigned start = e / size * size, own = e - start, rank = 0;
-        unsigned mine = ordered(in[e]);
+        unsigned mine = ordered(sign * in[e]);
         for (unsigned i = 0; i < size; i++) {
-            unsigned other = ordered(in[start + i]);
+            unsigned other = ordered(sign * in[start + i]);
             rank += other < mine || (other == mine && i < own) ? 1 : 0;
         }
-        at(values)[start + rank] = in[e];
+        at(values)[start + rank] = sign * in[e];
         at(index)[start + rank] = __int_as_float((int)own);
     }
 }
 
-// The ends of a group's intervals in the order of the left ones, and whose they are: in registers
-// if SIZE, the number of features of a group, is known when compiling (else it is 0). `step` is the
+// The ends of a group's intervals in the order of the left ones, and whose they are. `step` is the
 // distance between the right ends of neighbouring features.
-template <unsigned SIZE>
 struct Intervals {
-    float x[SIZE], y[SIZE];
-    int features[SIZE];
-
-    __device__ __forceinline__ Intervals(
-        const float* left, const float* index, const float* right, size_t step) {
-#pragma unroll
-        for (unsigned k = 0; k < SIZE; k++) {
-            x[k] = left[k];
-            features[k] = __float_as_int(index[k]);
-        }
-#pragma unroll
-        for (unsigned k = 0; k < SIZE; k++) y[k] = right[(size_t)features[k] * step];
-    }
-    __device__ __forceinline__ float start(unsigned k) const { return x[k]; }
-    __device__ __forceinline__ float end(unsigned k) const { return y[k]; }
-    __device__ __forceinline__ int feature(unsigned k) const { return features[k]; }
-};
-
-template <>
-struct Intervals<0> {
     const float *left, *index, *right;
     size_t step;
 
-    __device__ __forceinline__ Intervals(
-        const float* left, const float* index, const float* right, size_t step)
-        : left(left), index(index), right(right), step(step) {}
     __device__ __forceinline__ float start(unsigned k) const { return left[k]; }
     __device__ __forceinline__ float end(unsigned k) const {
         return right[(size_t)feature(k) * step];
@@ -90,12 +31,10 @@ struct Intervals<0> {
 };
 
 // The length of one group. `probe` becomes NaN if an end is not finite.
-template <unsigned SIZE>
 static __device__ __forceinline__ float union_length(
-    const Intervals<SIZE>& group, unsigned size, float* probe) {
+    const Intervals& group, unsigned size, float* probe) {
     float reach = -INFINITE, length = 0.0f;
-#pragma unroll
-    for (unsigned k = 0; k < (SIZE ? SIZE : size); k++) {
+    for (unsigned k = 0; k < size; k++) {
         float x = group.start(k), y = group.end(k);
         *probe += (x - x) + (y - y);
         float start = fmaxf(x, reach);
@@ -110,13 +49,12 @@ static __device__ __forceinline__ float union_length(
 // Every connected piece of the union starts at one interval's left end and ends at one interval's
 // right end. Empty and hidden intervals do not count; intervals that only touch are separate
 // pieces.
-template <unsigned SIZE, typename Left, typename Right>
+template <typename Left, typename Right>
 static __device__ __forceinline__ void union_gradient(
-    const Intervals<SIZE>& group, unsigned size, float weight, Left add_left, Right add_right) {
+    const Intervals& group, unsigned size, float weight, Left add_left, Right add_right) {
     float reach = -INFINITE;
     int pending = -1;
-#pragma unroll
-    for (unsigned k = 0; k < (SIZE ? SIZE : size); k++) {
+    for (unsigned k = 0; k < size; k++) {
         float x = group.start(k), y = group.end(k);
         if (y > fmaxf(x, reach)) {
             if (!(reach > x)) {
@@ -129,23 +67,6 @@ static __device__ __forceinline__ void union_gradient(
         reach = fmaxf(y, reach);
     }
     if (pending >= 0) add_right(pending, weight);
-}
-
-// The lengths of a pair's groups: their total, and the first largest one.
-template <unsigned SIZE>
-static __device__ __forceinline__ void union_lengths(
-    const float* left, const float* order, const float* right, size_t step, const Groups& groups,
-    float* total, float* maximum, int* arg, float* probe) {
-    for (unsigned group = 0; group < groups.count; group++) {
-        size_t start = (size_t)group * groups.size;
-        Intervals<SIZE> intervals(left + start, order + start, right + start * step, step);
-        float length = union_length(intervals, groups.size, probe);
-        *total += length;
-        if (length > *maximum) {
-            *maximum = length;
-            *arg = (int)group;
-        }
-    }
 }
 
 // Distances of pairs, with their totals, maxima and first largest groups if wanted; y_t is y
@@ -163,10 +84,15 @@ KERNEL(iqe_pairs,
     const float* right = at(y_t) + j;
     float total = 0.0f, maximum = -INFINITE, probe = 0.0f;
     int arg = 0;
-    if (groups.size == 8) {
-        union_lengths<8>(left, order, right, m, groups, &total, &maximum, &arg, &probe);
-    } else {
-        union_lengths<0>(left, order, right, m, groups, &total, &maximum, &arg, &probe);
+    for (unsigned group = 0; group < groups.count; group++) {
+        size_t start = (size_t)group * groups.size;
+        Intervals intervals = {left + start, order + start, right + start * m, m};
+        float length = union_length(intervals, groups.size, &probe);
+        total += length;
+        if (length > maximum) {
+            maximum = length;
+            arg = (int)group;
+        }
     }
     size_t place = (size_t)i * m + j;
     at(distances)[place] = reduced(groups, total, maximum) + probe;
@@ -176,14 +102,8 @@ KERNEL(iqe_pairs,
     if (which) which[place] = __int_as_float(arg);
 }
 
-static __device__ __forceinline__ float pair_weight(
-    const Groups& groups, const float* args, size_t place, unsigned group, float grad) {
-    bool most = groups.kind != 0 && __float_as_int(args[place]) == (int)group;
-    return grad * (most ? groups.total_weight + groups.maximum_weight : groups.total_weight);
-}
-
 // dx: one warp a row and group, its lanes at neighbouring columns. The sums of each lane lie in
-// registers for groups of 8, else in shared memory, or in `scratch` if they do not fit.
+// shared memory, or in `scratch` if they do not fit.
 KERNEL(iqe_gradient_x,
     Mat values, Mat index, Mat y_t, Mat logit, Mat grad, Mat args, Mat dx, Mat scratch, unsigned n,
     unsigned m, Groups plain) {
@@ -197,28 +117,12 @@ KERNEL(iqe_gradient_x,
     const float *left = at(values) + i * width + start, *order = at(index) + i * width + start;
     const float *g = at(grad) + (size_t)i * m, *which = maybe(args), *right = at(y_t) + start * m;
     float* out = at(dx) + i * width + start;
-    if (size == 8) {
-        float sums[8] = {};
-        for (unsigned j = lane; j < m; j += 32) {
-            float weight = pair_weight(groups, which, (size_t)i * m + j, group, g[j]);
-            Intervals<8> intervals(left, order, right + j, m);
-            union_gradient(
-                intervals, size, weight, [&](unsigned k, float d) { sums[k] += d; },
-                [](int, float) {});
-        }
-#pragma unroll
-        for (unsigned k = 0; k < 8; k++) {
-            float sum = warp_sum(sums[k]);
-            if (lane == 0) out[__float_as_int(order[k])] = sum;
-        }
-        return;
-    }
     float* sums = maybe(scratch);
     sums = sums ? sums + (size_t)warp * size * 32 : shared + (threadIdx.x >> 5) * size * 32;
     for (unsigned k = 0; k < size; k++) sums[k * 32 + lane] = 0.0f;
     for (unsigned j = lane; j < m; j += 32) {
         float weight = pair_weight(groups, which, (size_t)i * m + j, group, g[j]);
-        Intervals<0> intervals(left, order, right + j, m);
+        Intervals intervals = {left, order, right + j, m};
         union_gradient(
             intervals, size, weight, [&](unsigned k, float d) { sums[k * 32 + lane] += d; },
             [](int, float) {});
@@ -227,21 +131,6 @@ KERNEL(iqe_gradient_x,
     for (unsigned k = 0; k < size; k++) {
         float sum = warp_sum(sums[k * 32 + lane]);
         if (lane == 0) out[__float_as_int(order[k])] = sum;
-    }
-}
-
-// The sums of dy of one column and group over the rows `first`, `first + parts`, ...
-template <unsigned SIZE, typename Sums>
-static __device__ __forceinline__ void sum_rows(
-    const float* left, const float* order, const float* right, const float* grad,
-    const float* which, unsigned j, unsigned n, unsigned m, unsigned group, unsigned first,
-    unsigned parts, const Groups& groups, Sums add) {
-    size_t width = (size_t)groups.count * groups.size;
-    for (unsigned i = first; i < n; i += parts) {
-        size_t place = (size_t)i * m + j;
-        float weight = pair_weight(groups, which, place, group, grad[place]);
-        Intervals<SIZE> intervals(left + i * width, order + i * width, right, m);
-        union_gradient(intervals, groups.size, weight, [](unsigned, float) {}, add);
     }
 }
 
@@ -265,11 +154,13 @@ KERNEL(iqe_gradient_y,
         for (unsigned k = 0; k < size; k++) sums[k * apart] = 0.0f;
         const float *left = at(values) + start, *order = at(index) + start;
         const float *right = at(y_t) + start * m + j, *g = at(grad), *which = maybe(args);
-        auto add = [&](int feature, float d) { sums[feature * apart] += d; };
-        if (size == 8) {
-            sum_rows<8>(left, order, right, g, which, j, n, m, group, part, parts, groups, add);
-        } else {
-            sum_rows<0>(left, order, right, g, which, j, n, m, group, part, parts, groups, add);
+        for (unsigned i = part; i < n; i += parts) {
+            size_t place = (size_t)i * m + j;
+            float weight = pair_weight(groups, which, place, group, g[place]);
+            Intervals intervals = {left + i * width, order + i * width, right, m};
+            union_gradient(
+                intervals, size, weight, [](unsigned, float) {},
+                [&](int feature, float d) { sums[feature * apart] += d; });
         }
     }
     __syncthreads();
@@ -299,7 +190,7 @@ KERNEL(iqe_logit_gradient,
 }
 
 // The distances between rows: one warp a row, its lanes at different groups.
-KERNEL(iqe_rows,
+KERNEL(iqe_ordered_rows,
     Mat values, Mat index, Mat y, Mat logit, Mat distances, Mat totals, Mat maxima, Mat args,
     unsigned n, Groups plain) {
     after_others();
@@ -311,7 +202,7 @@ KERNEL(iqe_rows,
     int arg = 0x7fffffff;
     for (unsigned group = lane; group < groups.count; group += 32) {
         size_t start = first + (size_t)group * groups.size;
-        Intervals<0> intervals(at(values) + start, at(index) + start, at(y) + start, 1);
+        Intervals intervals = {at(values) + start, at(index) + start, at(y) + start, 1};
         float length = union_length(intervals, groups.size, &probe);
         total += length;
         if (length > maximum) {
@@ -335,7 +226,7 @@ KERNEL(iqe_rows,
 }
 
 // Gradients to x and y of the distances between rows: one thread a row and group.
-KERNEL(iqe_rows_gradient,
+KERNEL(iqe_ordered_rows_gradient,
     Mat values, Mat index, Mat y, Mat logit, Mat grad, Mat args, Mat dx, Mat dy, unsigned n,
     Groups plain) {
     after_others();
@@ -347,7 +238,7 @@ KERNEL(iqe_rows_gradient,
         float *to_x = at(dx) + start, *to_y = at(dy) + start;
         const float* order = at(index) + start;
         for (unsigned k = 0; k < size; k++) to_x[k] = to_y[k] = 0.0f;
-        Intervals<0> intervals(at(values) + start, order, at(y) + start, 1);
+        Intervals intervals = {at(values) + start, order, at(y) + start, 1};
         union_gradient(
             intervals, size, weight,
             [&](unsigned k, float d) { to_x[__float_as_int(order[k])] += d; },

@@ -255,9 +255,14 @@ static __device__ __noinline__ void add_special(
     }
 }
 
+// Pairs of a row that a thread of `residual_max_gradient` has in registers.
+constexpr unsigned HELD = 8;
+
 // The asymmetric part of da [n, width]: scale g_ij to the feature that attains the maximum. One
 // block a row and component. Sums are of whole numbers (the gradients in fixed point, relative to
 // the row's largest, in two halves), so their order does not matter.
+//
+// What is read is asked for before anything is written: the compiler keeps that order.
 BOUNDED_KERNEL(residual_max_gradient, (128),
     Mat grads, Mat args, Mat da, unsigned rows, unsigned m, Split split, float scale,
     unsigned per_component, Euclidean euclidean) {
@@ -269,25 +274,34 @@ BOUNDED_KERNEL(residual_max_gradient, (128),
     const float* g = at(grads) + (per_component ? base : (size_t)row * m);
     const float* arg = at(args) + base;
     float* out = at(da) + (size_t)row * width + component * run;
+    float held[HELD];
+    int held_args[HELD];
+#pragma unroll
+    for (unsigned q = 0; q < HELD; q++) {
+        unsigned j = threadIdx.x + q * 128;
+        held[q] = j < m ? g[j] * scale : 0.0f;
+        held_args[q] = j < m ? __float_as_int(arg[j]) : -1;
+    }
     if (euclidean.product.p) {
         const float* u = at(euclidean.a) + (size_t)row * width;
         const float* product = at(euclidean.product) + (size_t)row * split.symmetric;
-        float sum = 0.0f;
-        bool special = false;
-#pragma unroll 4
-        for (unsigned part = 0; part < euclidean.parts; part++) {
+        float sum = 0.0f, special = 0.0f;
+        for (unsigned part = threadIdx.x & 31; part < euclidean.parts; part += 32) {
             sum += at(euclidean.sums)[(size_t)part * rows + row];
-            special |= at(euclidean.special)[(size_t)part * rows + row] != 0.0f;
+            special += at(euclidean.special)[(size_t)part * rows + row];
         }
+        sum = warp_sum(sum);
+        special = warp_sum(special);
         for (unsigned k = threadIdx.x; k < split.symmetric; k += blockDim.x) {
             out[k] = fmaf(sum, u[k], product[k]);
         }
-        if (special) add_special(euclidean, out, row, rows, m, split);
+        if (special != 0.0f) add_special(euclidean, out, row, rows, m, split);
     }
     out += split.symmetric;
     float largest = 0.0f;
-#pragma unroll 4
-    for (unsigned j = threadIdx.x; j < m; j += blockDim.x) {
+#pragma unroll
+    for (unsigned q = 0; q < HELD; q++) largest = larger(largest, fabsf(held[q]));
+    for (unsigned j = threadIdx.x + HELD * 128; j < m; j += 128) {
         largest = larger(largest, fabsf(g[j] * scale));
     }
     largest = block_larger(largest);
@@ -305,24 +319,31 @@ BOUNDED_KERNEL(residual_max_gradient, (128),
     // of them have room.
     int bits = 32 - __clz((int)min(m, MOST_TERMS)), cut = 31 - bits;
     int shift = 61 - 2 * bits - (largest > 0.0f ? ilogbf(largest) : 0);
+    double up = ldexp(1.0, shift), down = ldexp(1.0, -shift);
     for (unsigned start = 0; start < split.asymmetric; start += SCATTER) {
         unsigned end = min(start + SCATTER, split.asymmetric);
+        auto add = [&](float grad, int f) {
+            if (f < (int)start || f >= (int)end) return;
+            long long fixed = __double2ll_rn((double)grad * up);
+            atomicAdd(low + f - start, (int)(fixed & ((1ll << cut) - 1)));
+            atomicAdd(high + f - start, (int)(fixed >> cut));
+        };
         for (unsigned from = 0; from < m; from += MOST_TERMS) {
             __syncthreads();
             for (unsigned f = threadIdx.x; f < end - start; f += blockDim.x) low[f] = high[f] = 0;
             __syncthreads();
-#pragma unroll 4
-            for (unsigned j = from + threadIdx.x; j < min(m, from + MOST_TERMS); j += blockDim.x) {
-                int f = __float_as_int(arg[j]);
-                long long fixed = __float2ll_rn(ldexpf(g[j] * scale, shift));
-                if (f < (int)start || f >= (int)end) continue;
-                atomicAdd(low + f - start, (int)(fixed & ((1ll << cut) - 1)));
-                atomicAdd(high + f - start, (int)(fixed >> cut));
+            if (from == 0) {
+#pragma unroll
+                for (unsigned q = 0; q < HELD; q++) add(held[q], held_args[q]);
+            }
+            unsigned next = from == 0 ? HELD * 128 : from;
+            for (unsigned j = next + threadIdx.x; j < min(m, from + MOST_TERMS); j += 128) {
+                add(g[j] * scale, __float_as_int(arg[j]));
             }
             __syncthreads();
             for (unsigned f = start + threadIdx.x; f < end; f += blockDim.x) {
                 double sum = (double)high[f - start] * (double)(1ll << cut);
-                float part = (float)ldexp(sum + (double)low[f - start], -shift);
+                float part = (float)((sum + (double)low[f - start]) * down);
                 out[f] = from == 0 ? part : out[f] + part;
             }
         }

@@ -122,8 +122,14 @@ static __device__ __forceinline__ void pairs(
                     } else if (arg_out) {
                         // The first of the four that has it.
                         int arg = quad[i][j];
-                        for (int last = arg + 3; arg >= 0 && arg < last; arg++) {
-                            if (u[arg] - v[arg] == found) break;
+                        if (arg >= 0) {
+                            float d[3];
+#pragma unroll
+                            for (int q = 0; q < 3; q++) {
+                                bool exists = arg + q < (int)split.asymmetric;
+                                d[q] = exists ? u[arg + q] - v[arg + q] : 0.0f;
+                            }
+                            arg += d[0] == found ? 0 : d[1] == found ? 1 : d[2] == found ? 2 : 3;
                         }
                         arg_out[place] = __int_as_float(arg);
                     }

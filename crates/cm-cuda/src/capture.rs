@@ -7,7 +7,6 @@ use std::rc::Rc;
 use crate::arena::{self, Request};
 use crate::backend::CudaBackend;
 use crate::driver::{Graph, GraphBuilder};
-use crate::group::{Group, group};
 use crate::launch::{Launch, Use};
 use crate::memory::{Arena, Buffer};
 use crate::operands::{Operands, skip_unread};
@@ -36,7 +35,7 @@ impl Recorder {
 pub(crate) struct Recorded {
     graph: Graph,
     /// Keeps every buffer that the graph uses.
-    groups: Vec<Group>,
+    launches: Vec<Launch>,
     /// Of a step whose profile is still to be printed.
     profile: Cell<Option<Order>>,
 }
@@ -45,25 +44,30 @@ impl Recorded {
     /// Plans the memory of what was recorded and builds the graph. Buffers that are held by others
     /// as well keep their values after the step.
     fn new(device: &Device, launches: Vec<Launch>) -> Result<Self> {
-        let groups = group(launches);
-        let order = Order::new(&groups.iter().map(Group::uses).collect::<Vec<_>>());
-        place_buffers(device, &groups, &order)?;
+        let order = Order::new(&launches.iter().map(uses).collect::<Vec<_>>());
+        place_buffers(device, &launches, &order)?;
         let mut graph = GraphBuilder::new(device.context())?;
-        for (step, group) in groups.iter().enumerate() {
-            device.add_to_graph(&mut graph, group, order.waits(step))?;
+        for (step, launch) in launches.iter().enumerate() {
+            device.add_to_graph(&mut graph, launch, order.waits(step))?;
         }
         let profile = Cell::new(Some(order).filter(|_| profile::is_wanted()));
-        Ok(Self { graph: graph.finish()?, groups, profile })
+        Ok(Self { graph: graph.finish()?, launches, profile })
     }
 
     /// How many kernels it has.
     pub(crate) fn len(&self) -> usize {
-        self.groups.len()
+        self.launches.len()
     }
 }
 
+fn uses(launch: &Launch) -> Vec<(u64, Use)> {
+    let mut uses = Vec::new();
+    launch.each_use(|buffer, what| uses.push((buffer.number(), what)));
+    uses
+}
+
 /// Gives every buffer that has no memory yet its place.
-fn place_buffers(device: &Device, groups: &[Group], order: &Order) -> Result<()> {
+fn place_buffers(device: &Device, launches: &[Launch], order: &Order) -> Result<()> {
     /// A buffer, the steps that use it, and how often it occurs in them.
     struct Planned {
         buffer: Rc<Buffer>,
@@ -71,8 +75,8 @@ fn place_buffers(device: &Device, groups: &[Group], order: &Order) -> Result<()>
         occurrences: usize,
     }
     let mut planned = BTreeMap::<u64, Planned>::new();
-    for (step, group) in groups.iter().enumerate() {
-        group.each_use(|buffer, _| {
+    for (step, launch) in launches.iter().enumerate() {
+        launch.each_use(|buffer, _| {
             if buffer.is_placed() {
                 return;
             }
@@ -131,7 +135,7 @@ impl CudaBackend {
             self.device().context().launch_graph(&recorded.graph)?;
         }
         if let Some(order) = recorded.profile.take() {
-            profile::print(self.device(), &recorded.groups, &order)?;
+            profile::print(self.device(), &recorded.launches, &order)?;
         }
         Ok(())
     }

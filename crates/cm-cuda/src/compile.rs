@@ -17,7 +17,10 @@ pub(crate) enum Module {
     Density,
     Elementwise,
     InfoNce,
+    /// IQE with groups of any size, by pairs with groups of eight, by rows with at most 32.
     Iqe,
+    IqeEights,
+    IqeRows,
     LayerNorm,
     Layout,
     /// Matrices put together, and operands of products on Hopper.
@@ -37,6 +40,7 @@ pub(crate) enum Module {
 const COMMON: &str = include_str!("../kernels/common.cuh");
 const FINISH: &str = include_str!("../kernels/finish.cuh");
 const FUNCTIONS: &str = include_str!("../kernels/functions.cuh");
+const IQE: &str = include_str!("../kernels/iqe.cuh");
 const OPERAND: &str = include_str!("../kernels/operand.cuh");
 const RESIDUAL: &str = include_str!("../kernels/residual.cuh");
 const PHILOX: &str = include_str!("../kernels/philox.cuh");
@@ -46,12 +50,14 @@ const WGMMA: &str = include_str!("../kernels/wgmma.cuh");
 impl Module {
     /// All there are.
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 21] = [
+    pub(crate) const ALL: [Self; 23] = [
         Self::Data,
         Self::Density,
         Self::Elementwise,
         Self::InfoNce,
         Self::Iqe,
+        Self::IqeEights,
+        Self::IqeRows,
         Self::LayerNorm,
         Self::Layout,
         Self::Operands(Precision::Highest),
@@ -78,6 +84,8 @@ impl Module {
             Self::Elementwise => "elementwise.cu",
             Self::InfoNce => "info_nce.cu",
             Self::Iqe => "iqe.cu",
+            Self::IqeEights => "iqe_eights.cu",
+            Self::IqeRows => "iqe_rows.cu",
             Self::LayerNorm => "layer_norm.cu",
             Self::Layout => "layout.cu",
             Self::Operands(_) => "operands.cu",
@@ -99,7 +107,9 @@ impl Module {
             Self::Density => (&[], include_str!("../kernels/density.cu")),
             Self::Elementwise => (&[FUNCTIONS], include_str!("../kernels/elementwise.cu")),
             Self::InfoNce => (&[], include_str!("../kernels/info_nce.cu")),
-            Self::Iqe => (&[], include_str!("../kernels/iqe.cu")),
+            Self::Iqe => (&[IQE], include_str!("../kernels/iqe.cu")),
+            Self::IqeEights => (&[IQE], include_str!("../kernels/iqe_eights.cu")),
+            Self::IqeRows => (&[IQE], include_str!("../kernels/iqe_rows.cu")),
             Self::LayerNorm => (&[], include_str!("../kernels/layer_norm.cu")),
             Self::Layout => (&[], include_str!("../kernels/layout.cu")),
             Self::Operands(_) => (&[PTX, OPERAND], include_str!("../kernels/operands.cu")),

@@ -1,6 +1,5 @@
 //! A GPU: its memory and its kernels.
 
-use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
@@ -8,7 +7,6 @@ use std::rc::Rc;
 use crate::Result;
 use crate::compile::{Kernels, Module, cache_directory};
 use crate::driver::{self, Context, GraphBuilder};
-use crate::group::Group;
 use crate::launch::Launch;
 use crate::memory::Pool;
 
@@ -35,7 +33,7 @@ struct Inner {
 /// A loaded file of kernels.
 struct Loaded {
     module: driver::Module,
-    found: HashMap<Cow<'static, str>, driver::Kernel>,
+    found: HashMap<&'static str, driver::Kernel>,
 }
 
 /// What is known of a device.
@@ -108,7 +106,7 @@ impl Device {
 
     /// Starts a kernel.
     pub(crate) fn launch(&self, launch: &Launch) -> Result<()> {
-        let kernel = self.kernel(launch.module, launch.kernel.into())?;
+        let kernel = self.kernel(launch)?;
         self.inner.context.launch(kernel, launch.shape, &launch.pack()?)
     }
 
@@ -116,28 +114,27 @@ impl Device {
     pub(crate) fn add_to_graph(
         &self,
         graph: &mut GraphBuilder<'_>,
-        group: &Group,
+        launch: &Launch,
         after: &[usize],
     ) -> Result<()> {
-        let kernel = self.kernel(group.module(), group.kernel())?;
-        graph.push(kernel, group.shape(), &group.pack()?, after)
+        graph.push(self.kernel(launch)?, launch.shape, &launch.pack()?, after)
     }
 
-    fn kernel(&self, module: Module, name: Cow<'static, str>) -> Result<driver::Kernel> {
+    fn kernel(&self, launch: &Launch) -> Result<driver::Kernel> {
         let mut modules = self.inner.modules.borrow_mut();
-        let loaded = match modules.entry(module) {
+        let loaded = match modules.entry(launch.module) {
             std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
             std::collections::btree_map::Entry::Vacant(entry) => {
-                let image = self.inner.kernels.image(module)?;
+                let image = self.inner.kernels.image(launch.module)?;
                 let module = self.inner.context.module(&image)?;
                 entry.insert(Loaded { module, found: HashMap::new() })
             }
         };
-        if let Some(kernel) = loaded.found.get(&name) {
+        if let Some(kernel) = loaded.found.get(launch.kernel) {
             return Ok(*kernel);
         }
-        let kernel = loaded.module.kernel(&name, self.properties().shared)?;
-        loaded.found.insert(name, kernel);
+        let kernel = loaded.module.kernel(launch.kernel, self.properties().shared)?;
+        loaded.found.insert(launch.kernel, kernel);
         Ok(kernel)
     }
 }

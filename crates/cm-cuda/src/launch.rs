@@ -58,17 +58,14 @@ impl From<f32> for Argument {
 }
 
 impl Argument {
-    /// Appends the argument as it lies in memory; members are aligned to their size. Kernels that
-    /// count `before` other replicas before the first one find every matrix where they look.
-    fn pack(&self, bytes: &mut Vec<u8>, before: usize) -> Result<()> {
+    /// Appends the argument as it lies in memory; members are aligned to their size.
+    fn pack(&self, bytes: &mut Vec<u8>) -> Result<()> {
         match self {
             Self::Matrix(view, _) => {
                 align(bytes, 8);
-                let (stride, start) = (view.buffer.stride, view.buffer.address()?);
-                let address = start + 4 * view.offset as u64;
-                let address = address.wrapping_sub(4 * (before * stride) as u64);
+                let address = view.buffer.address()? + 4 * view.offset as u64;
                 bytes.extend(address.to_ne_bytes());
-                bytes.extend((stride as i64).to_ne_bytes());
+                bytes.extend((view.buffer.stride as i64).to_ne_bytes());
             }
             Self::Pointer(view, _) => {
                 align(bytes, 8);
@@ -84,7 +81,7 @@ impl Argument {
             Self::Float(value) => bytes.extend(value.to_ne_bytes()),
             Self::Struct(members, size) => {
                 let start = bytes.len();
-                members.iter().try_for_each(|member| member.pack(bytes, before))?;
+                members.iter().try_for_each(|member| member.pack(bytes))?;
                 debug_assert!(bytes.len() - start <= *size, "a struct larger than it is");
                 bytes.resize(start + size, 0);
             }
@@ -117,36 +114,15 @@ pub(crate) struct Launch {
 }
 
 impl Launch {
-    /// Whether the kernel was made by `KERNEL` of `common.cuh`: several launches of it can be one.
-    pub(crate) fn is_groupable(&self) -> bool {
-        let is_plain = matches!(self.module, Module::Data | Module::Optimise | Module::Random);
-        !is_plain && self.kernel != "pack_all"
-    }
-
     /// The arguments in memory; every buffer must have its place.
     pub(crate) fn pack(&self) -> Result<Packed> {
         let mut packed = Packed::default();
-        if self.is_groupable() {
-            packed.push(&self.in_a_row(0)?);
-            return Ok(packed);
-        }
         for argument in &self.arguments {
             let mut bytes = Vec::new();
-            argument.pack(&mut bytes, 0)?;
+            argument.pack(&mut bytes)?;
             packed.push(&bytes);
         }
         Ok(packed)
-    }
-
-    /// All arguments, each from a multiple of eight bytes on, for a kernel that counts `before`
-    /// replicas of others before this launch's own.
-    pub(crate) fn in_a_row(&self, before: usize) -> Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        for argument in &self.arguments {
-            argument.pack(&mut bytes, before)?;
-            align(&mut bytes, 8);
-        }
-        Ok(bytes)
     }
 
     /// Visits every buffer with what happens to it.
@@ -166,7 +142,7 @@ mod tests {
             40,
         );
         let mut bytes = Vec::new();
-        argument.pack(&mut bytes, 0).unwrap();
+        argument.pack(&mut bytes).unwrap();
         assert_eq!(bytes.len(), 40);
         assert_eq!(bytes[..4], 1_u32.to_ne_bytes());
         assert_eq!(bytes[8..24], [0; 16]);

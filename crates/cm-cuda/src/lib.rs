@@ -8,7 +8,6 @@ mod data;
 mod device;
 mod driver;
 mod error;
-mod group;
 mod heads;
 mod launch;
 mod memory;

@@ -4,7 +4,7 @@
 //! stderr says how long each took and which ones it waits for. What cells hold is of no use afterwards.
 
 use crate::driver::GraphBuilder;
-use crate::group::Group;
+use crate::launch::Launch;
 use crate::schedule::Order;
 use crate::{Device, Result};
 
@@ -16,13 +16,13 @@ pub(crate) fn is_wanted() -> bool {
 }
 
 /// Prints the table.
-pub(crate) fn print(device: &Device, groups: &[Group], order: &Order) -> Result<()> {
+pub(crate) fn print(device: &Device, launches: &[Launch], order: &Order) -> Result<()> {
     let mut times = Vec::new();
-    for group in groups {
+    for launch in launches {
         let mut graph = GraphBuilder::new(device.context())?;
         for repeat in 0..REPEATS {
             let before = repeat.checked_sub(1);
-            device.add_to_graph(&mut graph, group, before.as_slice())?;
+            device.add_to_graph(&mut graph, launch, before.as_slice())?;
         }
         let graph = graph.finish()?;
         let run = || device.context().launch_graph(&graph);
@@ -38,14 +38,13 @@ pub(crate) fn print(device: &Device, groups: &[Group], order: &Order) -> Result<
         ends.push(start + time);
     }
     let (sum, last) = (times.iter().sum::<f32>(), ends.iter().copied().fold(0.0, f32::max));
-    eprintln!("profile: {} kernels, {sum:.1} us, longest chain {last:.1} us", groups.len());
-    for (step, group) in groups.iter().enumerate() {
-        let shape = group.shape();
-        let [x, y, replicas] = shape.blocks;
+    eprintln!("profile: {} kernels, {sum:.1} us, longest chain {last:.1} us", launches.len());
+    for (step, launch) in launches.iter().enumerate() {
+        let [x, y, replicas] = launch.shape.blocks;
         eprintln!(
             "{step:4} {:28} {x:4} x {y:3} x {replicas:2} blocks of {:4} {:8.1} us, ends {:8.1}, after {:?}",
-            group.kernel(),
-            shape.threads,
+            launch.kernel,
+            launch.shape.threads,
             times[step],
             ends[step],
             order.waits(step)

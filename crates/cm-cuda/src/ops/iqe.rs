@@ -5,7 +5,7 @@ use cm_nn::{Pairing, Result};
 use super::arguments;
 use super::layout::transposed;
 use crate::backend::CudaBackend;
-use crate::compile::Module::Iqe;
+use crate::compile::Module::{Iqe, IqeEights, IqeRows};
 use crate::launch::Argument;
 use crate::tape::{Place, Slots};
 use crate::tensor::{CudaTensor, maybe_read, maybe_write};
@@ -36,20 +36,44 @@ impl Groups {
     }
 }
 
-/// Each group of each row of `x` in ascending order.
-#[derive(Clone)]
+/// Each group of each row of a matrix in ascending order.
 struct Order {
     values: CudaTensor,
     index: CudaTensor,
 }
 
 impl Order {
-    fn new(backend: &CudaBackend, groups: Groups, x: &CudaTensor) -> Result<Self> {
+    /// Of `x` times `sign`.
+    fn new(backend: &CudaBackend, groups: Groups, x: &CudaTensor, sign: f32) -> Result<Self> {
         let (values, index) = (backend.new_tensor(x.shape)?, backend.new_tensor(x.shape)?);
         let size = groups.size as u32;
-        let arguments = arguments![x.read(), values.write(), index.write(), x.count(), size];
+        let arguments = arguments![x.read(), values.write(), index.write(), x.count(), size, sign];
         backend.each(Iqe, "iqe_order", x.count(), arguments)?;
         Ok(Self { values, index })
+    }
+}
+
+/// Which kernels do it.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    /// By rows, groups of at most 32 features: they are sorted where they are used.
+    Rows,
+    OrderedRows,
+    Pairs,
+    /// Pairs with groups of eight features.
+    Eights,
+}
+
+impl Kind {
+    fn of(groups: Groups, pairing: Pairing, x: &CudaTensor, y: &CudaTensor) -> Self {
+        let fits = OTHERS * groups.count * groups.size * 4 <= MOST_SHARED;
+        let in_quads = x.has_whole_quads() && y.has_whole_quads();
+        match pairing {
+            Pairing::Rows if groups.size <= 32 => Self::Rows,
+            Pairing::Rows => Self::OrderedRows,
+            Pairing::All if groups.size == 8 && in_quads && fits => Self::Eights,
+            Pairing::All => Self::Pairs,
+        }
     }
 }
 
@@ -75,7 +99,7 @@ pub(crate) fn distances(
         Pairing::Rows => [n, 1],
         Pairing::All => [n, m],
     };
-    let order = Order::new(backend, groups, x)?;
+    let kind = Kind::of(groups, pairing, x, y);
     let result = backend.new_tensor(shape)?;
     let wanted = |wanted: bool| wanted.then(|| backend.new_tensor(shape)).transpose();
     let lengths = Lengths {
@@ -83,50 +107,74 @@ pub(crate) fn distances(
         maxima: wanted(places[2].is_some())?,
         args: wanted(is_tracked && groups.kind != 0)?,
     };
-    // Of pairs, neighbouring threads are at neighbouring rows of y.
-    let right = match pairing {
-        Pairing::Rows => y.clone(),
-        Pairing::All => transposed(backend, y)?,
+    // Of pairs with groups of any size, neighbouring threads are at neighbouring rows of y.
+    let right = match kind {
+        Kind::Pairs => transposed(backend, y)?,
+        _ => y.clone(),
     };
-    let mut arguments = arguments![
-        order.values.read(),
-        order.index.read(),
+    let order = match kind {
+        Kind::Rows => None,
+        _ => Some(Order::new(backend, groups, x, 1.0)?),
+    };
+    let mut arguments = left_arguments(order.as_ref(), x);
+    arguments.extend(arguments![
         right.read(),
         maybe_read(logit),
         result.write(),
         maybe_write(lengths.totals.as_ref()),
         maybe_write(lengths.maxima.as_ref()),
-        maybe_write(lengths.args.as_ref()),
-        n as u32
-    ];
-    match pairing {
-        Pairing::Rows => {
+        maybe_write(lengths.args.as_ref())
+    ]);
+    match kind {
+        Kind::Rows => {
             arguments.push(groups.argument());
-            backend.warps(Iqe, "iqe_rows", n, arguments)?;
+            backend.run(IqeRows, "iqe_rows", n as u32, THREADS as u32, 0, arguments)?;
         }
-        Pairing::All => {
-            arguments.extend([Argument::Unsigned(m as u32), groups.argument()]);
+        Kind::OrderedRows => {
+            arguments.extend([Argument::Unsigned(n as u32), groups.argument()]);
+            backend.warps(Iqe, "iqe_ordered_rows", n, arguments)?;
+        }
+        Kind::Pairs => {
+            arguments.extend(arguments![n as u32, m as u32, groups.argument()]);
             let blocks = (n * m.div_ceil(128)) as u32;
             backend.run(Iqe, "iqe_pairs", blocks, 128, 0, arguments)?;
         }
+        Kind::Eights => {
+            arguments.extend(arguments![n as u32, m as u32, groups.argument()]);
+            let blocks = (n.div_ceil(32) * m.div_ceil(OTHERS)) as u32;
+            let shared = (OTHERS * groups.count * groups.size * 4) as u32;
+            backend.run(IqeEights, "iqe_eights", blocks, THREADS as u32, shared, arguments)?;
+        }
     }
-    let logit = logit.cloned();
+    let (logit, left) = (logit.cloned(), x.clone());
     Ok(backend.record(result, &places, || {
         move |backend: &CudaBackend, slots: &mut Slots, grad: CudaTensor| {
-            let backward = Backward { groups, order, right, logit, grad, lengths, rows: [n, m] };
-            match pairing {
-                Pairing::Rows => backward.rows(backend, places, slots)?,
-                Pairing::All => backward.pairs(backend, places, slots)?,
+            let rows = [n, m];
+            let backward = Backward { groups, order, left, right, logit, grad, lengths, rows };
+            match kind {
+                Kind::Rows | Kind::OrderedRows => backward.rows(backend, places, slots)?,
+                Kind::Pairs => backward.pairs(backend, places, slots)?,
+                Kind::Eights => backward.eights(backend, places, slots)?,
             }
             backward.logit(backend, places[2], slots)
         }
     }))
 }
 
+/// The left ends in order, or as they are.
+fn left_arguments(order: Option<&Order>, x: &CudaTensor) -> Vec<Argument> {
+    match order {
+        Some(Order { values, index }) => arguments![values.read(), index.read()],
+        None => arguments![x.read()],
+    }
+}
+
 /// The gradients of one operation.
 struct Backward {
     groups: Groups,
-    order: Order,
+    /// Of the left ends; none by rows with groups of at most 32 features.
+    order: Option<Order>,
+    left: CudaTensor,
     right: CudaTensor,
     logit: Option<CudaTensor>,
     grad: CudaTensor,
@@ -137,18 +185,22 @@ struct Backward {
 
 /// Bytes of shared memory that every device gives without being asked.
 const SHARED: usize = 48 * 1024;
+/// How much `iqe_eights` asks for at most.
+const MOST_SHARED: usize = 96 * 1024;
 const THREADS: usize = 256;
+/// As in `iqe_eights.cu`.
+const OTHERS: usize = 8;
 
 impl Backward {
     fn arguments(&self) -> Vec<Argument> {
-        arguments![
-            self.order.values.read(),
-            self.order.index.read(),
+        let mut arguments = left_arguments(self.order.as_ref(), &self.left);
+        arguments.extend(arguments![
             self.right.read(),
             maybe_read(self.logit.as_ref()),
             self.grad.read(),
             maybe_read(self.lengths.args.as_ref())
-        ]
+        ]);
+        arguments
     }
 
     fn width(&self) -> usize {
@@ -173,8 +225,15 @@ impl Backward {
             self.rows[0] as u32,
             self.groups.argument()
         ]);
-        let count = (self.rows[0] * self.groups.count) as u32;
-        backend.each(Iqe, "iqe_rows_gradient", count, arguments)?;
+        let count = self.rows[0] * self.groups.count;
+        if self.order.is_some() {
+            backend.each(Iqe, "iqe_ordered_rows_gradient", count as u32, arguments)?;
+        } else {
+            let lanes = self.groups.size.next_power_of_two().max(8);
+            let blocks = count.div_ceil(THREADS / lanes) as u32;
+            let threads = THREADS as u32;
+            backend.run(IqeRows, "iqe_rows_gradient", blocks, threads, 0, arguments)?;
+        }
         for (place, gradient) in places.into_iter().zip([dx, dy]) {
             if let Some(place) = place {
                 slots.add(place, gradient);
@@ -200,6 +259,39 @@ impl Backward {
             let blocks = count * m.div_ceil(32);
             let dy = self.side(backend, "iqe_gradient_y", [m, width], blocks, m * width)?;
             slots.add(place, dy);
+        }
+        Ok(())
+    }
+
+    fn eights(
+        &self,
+        backend: &CudaBackend,
+        places: [Option<Place>; 3],
+        slots: &mut Slots,
+    ) -> Result<()> {
+        let run = |kernel, order, others: &CudaTensor, rows: usize| -> Result<CudaTensor> {
+            let gradient = backend.new_tensor([rows, self.width()])?;
+            let mut arguments = left_arguments(order, others);
+            arguments.extend(arguments![
+                others.read(),
+                maybe_read(self.logit.as_ref()),
+                self.grad.read(),
+                maybe_read(self.lengths.args.as_ref()),
+                gradient.write(),
+                self.rows[0] as u32,
+                self.rows[1] as u32,
+                self.groups.argument()
+            ]);
+            let blocks = (rows.div_ceil(32) * self.groups.count) as u32;
+            backend.run(IqeEights, kernel, blocks, THREADS as u32, 0, arguments)?;
+            Ok(gradient)
+        };
+        if let Some(place) = places[0] {
+            slots.add(place, run("iqe_eights_x", self.order.as_ref(), &self.right, self.rows[0])?);
+        }
+        if let Some(place) = places[1] {
+            let order = Order::new(backend, self.groups, &self.right, -1.0)?;
+            slots.add(place, run("iqe_eights_y", Some(&order), &self.left, self.rows[1])?);
         }
         Ok(())
     }

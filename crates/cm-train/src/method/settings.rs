@@ -9,7 +9,9 @@ use cm_distill::{Cmd1, Cmd1Settings, Cmd2, Cmd2Settings, Tmd, TmdSettings};
 use cm_learner::{Dimensions, FeatureSettings, Learner};
 use cm_nn::check::Within;
 use cm_nn::{AdamSettings, Backend, MlpSettings, QuasimetricSettings};
-use cm_policy::{ActorSettings, Gcbc, GcbcSettings, PolicySettings};
+use cm_policy::{
+    ActorSettings, BehaviourCloning, Extraction, Gcbc, GcbcSettings, PolicySettings,
+};
 use serde::{Deserialize, Serialize};
 
 use super::Method;
@@ -52,6 +54,26 @@ impl MethodSettings {
     /// Every optimiser's learning rate.
     pub fn set_learning_rate(&mut self, rate: f32) {
         self.optimisers().into_iter().for_each(|adam| adam.learning_rate = rate);
+    }
+
+    /// The policy by regression on the data's actions, weighted by advantages, as the paper's text
+    /// has it for every method with a distance and as the authors' code does it if asked to:
+    /// likelihoods, of rows as they are. Methods whose policy does not come from a distance stay as
+    /// they are.
+    ///
+    /// ```
+    /// use cm_train::{Method, MethodSettings};
+    ///
+    /// let plain = MethodSettings::ant_maze(Method::Cmd1, &[512; 4]);
+    /// let mut weighted = plain.clone();
+    /// weighted.set_advantage_weighted(1.0);
+    /// assert_ne!(weighted, plain);
+    /// ```
+    pub fn set_advantage_weighted(&mut self, temperature: f32) {
+        if let Some(actor) = self.actor() {
+            actor.extraction = Extraction::AdvantageWeighted { temperature };
+            (actor.behaviour_cloning, actor.mixup) = (BehaviourCloning::Mle, None);
+        }
     }
 
     pub(super) fn optimisers(&mut self) -> Vec<&mut AdamSettings> {

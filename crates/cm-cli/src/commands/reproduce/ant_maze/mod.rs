@@ -14,7 +14,7 @@ use cm_envs::mujoco::Mujoco;
 use cm_train::{AntMazeTask, Device, Job, Method, RunSettings};
 
 use self::data::{Source, TaskData};
-use self::preset::Preset;
+use self::preset::{Policy, Preset};
 use super::training::train_cells;
 use crate::config::PlanArguments;
 
@@ -44,6 +44,10 @@ pub(crate) struct Arguments {
     /// The same as --preset small.
     #[arg(long, conflicts_with = "preset")]
     small: bool,
+    /// How policies come from distances: by the weighted sum of the authors' code, or by regression
+    /// weighted by advantages, as in the paper's text.
+    #[arg(long, default_value = "sum")]
+    policy: Policy,
     /// Training steps; the preset's if not given.
     #[arg(long)]
     steps: Option<u64>,
@@ -128,6 +132,9 @@ fn jobs(arguments: &Arguments, tasks: &[Task], data: &TaskData) -> anyhow::Resul
                 settings.method = preset.method(method);
                 if !arguments.hidden.is_empty() {
                     settings.method.set_hidden(&arguments.hidden);
+                }
+                if let Policy::AdvantageWeighted = arguments.policy {
+                    settings.method.set_advantage_weighted(1.0);
                 }
                 if let Some(rate) = arguments.learning_rate {
                     settings.method.set_learning_rate(rate);

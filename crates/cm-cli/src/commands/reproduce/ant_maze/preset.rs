@@ -14,6 +14,15 @@ pub(super) enum Preset {
     Small,
 }
 
+/// How a policy comes from a distance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Policy {
+    /// The distance from its own action and behaviour cloning, weighted.
+    Sum,
+    /// Behaviour cloning weighted by advantages at temperature 1.
+    AdvantageWeighted,
+}
+
 impl Preset {
     pub(super) fn method(self, method: Method) -> MethodSettings {
         match self {
