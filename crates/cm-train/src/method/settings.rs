@@ -9,9 +9,7 @@ use cm_distill::{Cmd1, Cmd1Settings, Cmd2, Cmd2Settings, Tmd, TmdSettings};
 use cm_learner::{Dimensions, FeatureSettings, Learner};
 use cm_nn::check::Within;
 use cm_nn::{AdamSettings, Backend, MlpSettings, QuasimetricSettings};
-use cm_policy::{
-    ActorSettings, BehaviourCloning, Extraction, Gcbc, GcbcSettings, PolicySettings,
-};
+use cm_policy::{ActorSettings, BehaviourCloning, Extraction, Gcbc, GcbcSettings, PolicySettings};
 use serde::{Deserialize, Serialize};
 
 use super::Method;

@@ -62,7 +62,7 @@ pub(super) fn evaluate(
         true => Some(model.evaluate(world, &plan)?),
         false => None,
     };
-    let planned = match settings.plan.filter(|_| model.has_distance()) {
+    let planned = match settings.plan.filter(|_| model.can_plan()) {
         Some(settings) => {
             let map = RoadMap::of_data(&model, task, &settings)?;
             Some((model.evaluate_on(&map, world, &plan)?, map))
