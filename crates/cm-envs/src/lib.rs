@@ -18,4 +18,4 @@ pub mod walks;
 pub use cache::cache_folder;
 pub use env::Env;
 pub use error::Error;
-pub use rollout::{Outcome, Rollout, rollout, rollout_episodes, success_rate, task_success_rates};
+pub use rollout::{Outcome, Rollout, rollout, rollout_share, success_rate, task_success_rates};

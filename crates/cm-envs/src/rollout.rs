@@ -1,5 +1,7 @@
 //! Many episodes side by side, with one batched call of the policy for each step of them all.
 
+use std::ops::Range;
+
 use cm_random::Philox;
 use rayon::prelude::*;
 
@@ -60,26 +62,54 @@ pub fn rollout<E: Env, F: From<Error>>(
     plan: &Rollout,
     mut act: impl FnMut(&[f32], &[f32], &mut [f32]) -> Result<(), F>,
 ) -> Result<Vec<Outcome>, F> {
-    rollout_episodes(env, plan, |_, observations, goals, actions| act(observations, goals, actions))
+    let act = |_: &[usize], observations: &[f32], goals: &[f32], actions: &mut [f32]| {
+        act(observations, goals, actions)
+    };
+    run(env, plan, 0..plan.episodes, SMALLEST_SHARE, act)
 }
 
-/// [`rollout`] with a policy that has a memory: `act` is first given the numbers of the episodes
-/// still under way, ascending.
-pub fn rollout_episodes<E: Env, F: From<Error>>(
+/// The episodes `numbers` of a [`rollout`], on this thread alone, with a policy that may have a
+/// memory: `act` is first given the numbers of the episodes still under way, ascending. Several
+/// threads that each have a policy of their own share a rollout so.
+///
+/// ```
+/// use cm_envs::{Error, PointMaze, Rollout, rollout, rollout_share};
+///
+/// let (maze, plan) = (PointMaze::new(1), Rollout { episodes: 5, seed: 1, paths: 0 });
+/// let still = |actions: &mut [f32]| Ok::<_, Error>(actions.fill(0.0));
+/// let all = rollout(&maze, &plan, |_, _, actions| still(actions))?;
+/// let last = rollout_share(&maze, &plan, 3..5, |_, _, _, actions| still(actions))?;
+/// assert_eq!(last, all[3..]);
+/// # Ok::<(), Error>(())
+/// ```
+pub fn rollout_share<E: Env, F: From<Error>>(
     env: &E,
     plan: &Rollout,
+    numbers: Range<usize>,
+    act: impl FnMut(&[usize], &[f32], &[f32], &mut [f32]) -> Result<(), F>,
+) -> Result<Vec<Outcome>, F> {
+    run(env, plan, numbers, usize::MAX, act)
+}
+
+/// Runs the episodes `numbers`, at least `share` of them on one thread.
+fn run<E: Env, F: From<Error>>(
+    env: &E,
+    plan: &Rollout,
+    numbers: Range<usize>,
+    share: usize,
     mut act: impl FnMut(&[usize], &[f32], &[f32], &mut [f32]) -> Result<(), F>,
 ) -> Result<Vec<Outcome>, F> {
     let (seen, wide, aim) = (env.observation_width(), env.action_width(), env.goal_columns().len());
     let philox = Philox::new(plan.seed);
     let begin = |number: usize| Running::begin(env, plan, number, philox);
+    let first = numbers.start;
+    let mut outcomes: Vec<Option<Outcome>> = vec![None; numbers.len()];
     let mut running: Vec<_> =
-        (0..plan.episodes).into_par_iter().map(begin).collect::<Result<_, Error>>()?;
-    let mut outcomes: Vec<Option<Outcome>> = vec![None; plan.episodes];
+        numbers.into_par_iter().with_min_len(share).map(begin).collect::<Result<_, Error>>()?;
     let (mut observations, mut goals, mut actions) = (Vec::new(), Vec::new(), Vec::new());
     loop {
         for episode in running.extract_if(.., |episode| episode.over) {
-            outcomes[episode.number] = Some(episode.outcome);
+            outcomes[episode.number - first] = Some(episode.outcome);
         }
         if running.is_empty() {
             return Ok(outcomes.into_iter().flatten().collect());
@@ -93,7 +123,7 @@ pub fn rollout_episodes<E: Env, F: From<Error>>(
             goals.par_chunks_exact_mut(aim),
         )
             .into_par_iter()
-            .with_min_len(SMALLEST_SHARE)
+            .with_min_len(share)
             .for_each(|(running, observation, goal)| {
                 env.observe(&mut running.episode, observation);
                 goal.copy_from_slice(&running.outcome.goal);
@@ -102,7 +132,7 @@ pub fn rollout_episodes<E: Env, F: From<Error>>(
         act(&numbers, &observations, &goals, &mut actions)?;
         running
             .par_iter_mut()
-            .with_min_len(SMALLEST_SHARE)
+            .with_min_len(share)
             .zip(actions.par_chunks_exact(wide))
             .try_for_each(|(running, action)| running.step(env, plan, action))?;
     }

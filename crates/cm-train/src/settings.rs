@@ -66,11 +66,13 @@ pub struct EvaluationSettings {
     pub episodes: usize,
     /// Their seed: every evaluation sees the same starts and goals.
     pub seed: u64,
+    /// Whether the policy also acts before the first step, knowing nothing.
+    pub untrained: bool,
 }
 
 impl Default for EvaluationSettings {
     fn default() -> Self {
-        Self { episodes: 1_500, seed: 0 }
+        Self { episodes: 1_500, seed: 0, untrained: true }
     }
 }
 

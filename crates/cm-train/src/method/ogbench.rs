@@ -151,7 +151,7 @@ impl RunSettings {
             read_out: if method == Method::Tmd { ReadOut::States } else { ReadOut::NoAction },
             held_out: HeldOut::default(),
             goals: method.ogbench_goals(task),
-            evaluation: EvaluationSettings { episodes: 250, seed: 0 },
+            evaluation: EvaluationSettings { episodes: 250, seed: 0, untrained: false },
             plan: None,
             task: environment,
             method: MethodSettings::ogbench(method, task),

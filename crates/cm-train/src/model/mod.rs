@@ -1,5 +1,6 @@
 //! A trained model put to use.
 
+mod acting;
 mod by_actions;
 mod composed;
 mod extras;
@@ -7,19 +8,14 @@ mod places;
 
 use std::path::Path;
 
-use cm_envs::Rollout;
 use cm_learner::{Dimensions, Learner, StateDistance};
 use cm_nn::{DfdxBackend, Snapshot, Var};
 use xxhash_rust::xxh3::Xxh3;
 
 pub(crate) use self::extras::Extras;
 pub use self::places::Places;
-use crate::evaluate::evaluate_sent;
-use crate::plan::{RoadMap, Roads, Walker};
-use crate::{
-    Calibration, Error, Evaluation, Method, ReadOut, Result, RunFolder, RunSettings, Scaling,
-    Steps, World, evaluate,
-};
+use crate::plan::Roads;
+use crate::{Calibration, Error, Method, ReadOut, Result, RunFolder, RunSettings, Scaling, Steps};
 
 /// Rows that are worked on at a time, so that memory does not grow with what is asked.
 pub(crate) const CHUNK: usize = 4096;
@@ -192,26 +188,6 @@ impl Model {
     /// A state of the run's data, which is scaled, in its own units.
     pub fn unscaled(&self, state: &[f32]) -> Vec<f32> {
         self.scaling.unscaled(state)
-    }
-
-    /// Lets the policy act in `world`.
-    pub fn evaluate(&self, world: &dyn World, plan: &Rollout) -> Result<Evaluation> {
-        evaluate(world, self.learner.as_ref(), &self.backend, &self.scaling, plan)
-    }
-
-    /// Lets the policy act in `world`, sent from node to node of a road map.
-    pub fn evaluate_on(
-        &self,
-        map: &RoadMap,
-        world: &dyn World,
-        plan: &Rollout,
-    ) -> Result<Evaluation> {
-        let mut walker = Walker::new(map, self)?;
-        let mut send =
-            |numbers: &[usize], seen: &[f32], goals: &mut [f32]| walker.aim(numbers, seen, goals);
-        let (learner, scaling) = (self.learner.as_ref(), &self.scaling);
-        let found = evaluate_sent(world, learner, &self.backend, scaling, plan, &mut send)?;
-        Ok(Evaluation { walked: Some(walker.walked), ..found })
     }
 
     /// Whether the method learns a distance that a road map can be made of.

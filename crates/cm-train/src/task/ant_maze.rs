@@ -79,7 +79,7 @@ impl RunSettings {
             read_out: if method == Method::Tmd { ReadOut::States } else { ReadOut::NoAction },
             held_out: HeldOut::default(),
             goals: method.goals(Goals::geometric(0.99), 25),
-            evaluation: EvaluationSettings { episodes: 50, seed: 0 },
+            evaluation: EvaluationSettings { episodes: 50, seed: 0, untrained: false },
             plan: None,
             task: task.into(),
             method: MethodSettings::ant_maze(method, &[1024; 4]),

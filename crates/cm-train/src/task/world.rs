@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use cm_envs::{Env, Outcome, Rollout, rollout_episodes};
+use cm_envs::{Env, Outcome, Rollout, rollout_share};
 
 use crate::Result;
 
@@ -24,8 +24,13 @@ pub trait World: fmt::Debug + Send + Sync {
     /// [`Env::walls`].
     fn walls(&self) -> Vec<[[f32; 2]; 2]>;
 
-    /// [`rollout_episodes`] with a policy that fills in actions for observations and goals.
-    fn rollout(&self, plan: &Rollout, act: &mut Act<'_>) -> Result<Vec<Outcome>>;
+    /// [`rollout_share`] with a policy that fills in actions for observations and goals.
+    fn rollout(
+        &self,
+        plan: &Rollout,
+        numbers: Range<usize>,
+        act: &mut Act<'_>,
+    ) -> Result<Vec<Outcome>>;
 }
 
 /// A policy to a [`World`]: the numbers of `n` episodes, their observations `[n, observation]` and
@@ -53,7 +58,12 @@ impl<E: Env + fmt::Debug + Send> World for E {
         Env::walls(self)
     }
 
-    fn rollout(&self, plan: &Rollout, act: &mut Act<'_>) -> Result<Vec<Outcome>> {
-        rollout_episodes(self, plan, act)
+    fn rollout(
+        &self,
+        plan: &Rollout,
+        numbers: Range<usize>,
+        act: &mut Act<'_>,
+    ) -> Result<Vec<Outcome>> {
+        rollout_share(self, plan, numbers, act)
     }
 }

@@ -182,9 +182,10 @@ impl<'a> Run<'a> {
     /// Whether the weights that it is at should be evaluated and were not: before the first step,
     /// or if it was stopped while they acted.
     pub(super) fn begins_with_evaluation(&self) -> bool {
-        let RunSettings { evaluate_every, steps, .. } = *self.settings;
+        let RunSettings { evaluate_every, steps, evaluation, .. } = *self.settings;
         let known = [self.evaluated, self.pending.as_ref().map(Pending::step)];
         self.evaluates()
+            && (evaluation.untrained || self.step > 0)
             && (self.step.is_multiple_of(evaluate_every) || self.step == steps)
             && !known.contains(&Some(self.step))
     }

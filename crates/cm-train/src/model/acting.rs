@@ -1,0 +1,133 @@
+//! A model's policy in its world, on all threads.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use cm_envs::{Outcome, Rollout};
+
+use super::Model;
+use crate::evaluate::Policy;
+use crate::plan::Walker;
+use crate::{Error, Evaluation, Result, RoadMap, Walked, World};
+
+/// Episodes that act together. It does not depend on the number of threads, so that neither do the
+/// actions.
+const SHARE: usize = 4;
+
+/// What one share of the episodes came to.
+type Found = Result<(Vec<Outcome>, Walked)>;
+
+impl Model {
+    /// Lets the policy act in `world`.
+    pub fn evaluate(&self, world: &dyn World, plan: &Rollout) -> Result<Evaluation> {
+        let found = self.in_shares(plan, |model, numbers| {
+            let outcomes = model.policy().act(world, plan, numbers, &mut |_, _, _| Ok(()))?;
+            Ok((outcomes, Walked::default()))
+        });
+        Ok(Evaluation::new(world, found?.0, None))
+    }
+
+    /// Lets the policy act in `world`, sent from node to node of a road map.
+    pub fn evaluate_on(
+        &self,
+        map: &RoadMap,
+        world: &dyn World,
+        plan: &Rollout,
+    ) -> Result<Evaluation> {
+        let (outcomes, walked) = self.in_shares(plan, |model, numbers| {
+            let mut walker = Walker::new(map, model)?;
+            let mut send = |numbers: &[usize], seen: &[f32], goals: &mut [f32]| {
+                walker.aim(numbers, seen, goals)
+            };
+            let outcomes = model.policy().act(world, plan, numbers, &mut send)?;
+            Ok((outcomes, walker.walked))
+        })?;
+        Ok(Evaluation::new(world, outcomes, Some(walked)))
+    }
+
+    fn policy(&self) -> Policy<'_, cm_nn::DfdxBackend> {
+        let Self { learner, backend, scaling, .. } = self;
+        Policy { learner: learner.as_ref(), backend, scaling }
+    }
+
+    /// Lets threads take shares of the episodes, each thread with a copy of the model: a model stays
+    /// on one thread.
+    fn in_shares(
+        &self,
+        plan: &Rollout,
+        act: impl Fn(&Model, Range<usize>) -> Found + Sync,
+    ) -> Found {
+        let shares = plan.episodes.div_ceil(SHARE);
+        let threads = rayon::current_num_threads().min(shares);
+        let numbers = |share: usize| share * SHARE..(share * SHARE + SHARE).min(plan.episodes);
+        if threads < 2 {
+            return join((0..shares).map(|share| (share, act(self, numbers(share)))).collect());
+        }
+        let parameters = self.learner.snapshot(0)?;
+        let (settings, dimensions, scaling) = (&self.settings, &self.dimensions, &self.scaling);
+        let next = AtomicUsize::new(0);
+        let work = || {
+            let model = Self::of_parameters(settings, dimensions, scaling, &parameters)?;
+            let mut found = Vec::new();
+            loop {
+                let share = next.fetch_add(1, Ordering::Relaxed);
+                if share >= shares {
+                    return Ok(found);
+                }
+                found.push((share, act(&model, numbers(share))));
+            }
+        };
+        // What a policy would share with other threads takes longer to hand out than to do.
+        let alone = || {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
+            pool.map_err(|error| Error::Thread(std::io::Error::other(error)))?.install(work)
+        };
+        let found = std::thread::scope(|scope| {
+            let threads = (0..threads).map(|_| scope.spawn(alone)).collect::<Vec<_>>();
+            let found = threads.into_iter().map(|thread| {
+                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            });
+            found.collect::<Result<Vec<_>>>()
+        })?;
+        join(found.into_iter().flatten().collect())
+    }
+}
+
+/// All shares' episodes in their order; of errors the first.
+fn join(mut shares: Vec<(usize, Found)>) -> Found {
+    shares.sort_by_key(|&(share, _)| share);
+    let (mut all, mut total) = (Vec::new(), Walked::default());
+    for (_, found) in shares {
+        let (outcomes, walked) = found?;
+        all.extend(outcomes);
+        total.no_way += walked.no_way;
+        total.replanned += walked.replanned;
+    }
+    Ok((all, total))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+    use crate::{Device, Method, RunFolder, RunSettings, train};
+
+    #[test]
+    fn what_policies_do_does_not_depend_on_the_number_of_threads() {
+        let scratch = tempfile::tempdir().unwrap();
+        let folder = RunFolder::new(scratch.path().join("run"));
+        let settings = RunSettings::tiny_plane(Method::Gcbc, 0);
+        let task = settings.task.open().unwrap();
+        train(Device::Cpu, &settings, &task, &folder, &AtomicBool::new(false), |_| {}).unwrap();
+        let world = task.world().unwrap();
+        let plan = Rollout { episodes: 4 * SHARE + 1, seed: 5, paths: 4 * SHARE + 1 };
+        let with_threads = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| Model::load(&folder, false).unwrap().evaluate(world, &plan).unwrap())
+        };
+        let alone = with_threads(1);
+        assert_eq!(alone.outcomes.len(), plan.episodes);
+        assert_eq!(with_threads(3), alone);
+    }
+}
