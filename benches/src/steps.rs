@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use cm_learner::{Batch, BatchValues, Dimensions, Metrics};
+use cm_learner::{Batch, BatchValues, Dimensions, GoalKinds, Metrics};
 use cm_nn::{Backend, Captured, Result};
 use cm_random::{Philox, below_u32, unit_f32};
 use cm_train::{Method, MethodSettings};
@@ -54,7 +54,7 @@ pub struct HostBatch {
 
 impl HostBatch {
     /// What a learner's cells are filled with.
-    pub fn values(&self) -> BatchValues<'_> {
+    fn values(&self) -> BatchValues<'_> {
         BatchValues {
             state: &self.state,
             action: &self.action,
@@ -115,6 +115,7 @@ fn rows(data: &[f32], columns: usize, indices: &[u32]) -> Vec<f32> {
 /// A learner's training step.
 pub struct Step<B: Backend> {
     batch: Rc<Batch<B>>,
+    goals: GoalKinds,
     captured: Captured<'static, Metrics<B>>,
     number: u64,
 }
@@ -128,10 +129,15 @@ impl<B: Backend> Step<B> {
         dimensions: &Dimensions,
     ) -> Self {
         let learner = settings.learner(backend, dimensions).expect("the settings are valid");
-        let batch = Rc::new(Batch::new(backend, rows, dimensions).expect("there are rows"));
+        let goals = match settings.method() {
+            Method::Hiql => GoalKinds::Hierarchy,
+            _ => GoalKinds::Shared,
+        };
+        let batch = Batch::with_goals(backend, rows, dimensions, goals);
+        let batch = Rc::new(batch.expect("there are rows"));
         let cells = batch.clone();
         let captured = backend.capture(move || learner.step(&cells.load()?));
-        Self { batch, captured, number: 0 }
+        Self { batch, goals, captured, number: 0 }
     }
 
     /// CMD-1 as the authors' code runs it, with hidden layers of these widths.
@@ -145,12 +151,13 @@ impl<B: Backend> Step<B> {
     pub fn draw_and_run(&mut self, data: &Data) -> Result<&Metrics<B>> {
         let batch = data.batch(self.number);
         self.number += 1;
-        self.run(&batch.values())
+        self.run(&batch)
     }
 
-    /// Does the step on a batch.
-    pub fn run(&mut self, batch: &BatchValues<'_>) -> Result<&Metrics<B>> {
-        self.batch.write(0, batch)?;
+    /// Does the step on a batch; policies with goals of their own are given the values'.
+    pub fn run(&mut self, batch: &HostBatch) -> Result<&Metrics<B>> {
+        let goals = vec![batch.goal.as_slice(); self.goals.count()];
+        self.batch.write(0, &BatchValues { actor_goals: &goals, ..batch.values() })?;
         self.captured.run()
     }
 }
