@@ -63,12 +63,13 @@ impl Drawing for Map<'_> {
     fn draw<DB: DrawingBackend>(&self, area: &DrawingArea<DB, Shift>) -> Drawn<DB> {
         let frame = self.frame();
         area.fill(&WHITE)?;
-        area.draw(&Text::new(self.title, (LEFT, 14), text(18, HPos::Left, VPos::Top)))?;
-        frame.draw_axes(area)?;
+        // Walls stand around the frame as well, below everything else.
         for &[low, high] in self.walls {
             let corners = [frame.pixel(low), frame.pixel(high)];
             area.draw(&Rectangle::new(corners, WALL.filled()))?;
         }
+        area.draw(&Text::new(self.title, (LEFT, 14), text(18, HPos::Left, VPos::Top)))?;
+        frame.draw_axes(area)?;
         for ends in self.roads {
             area.draw(&PathElement::new(ends.map(|end| frame.pixel(end)).to_vec(), ROAD))?;
         }

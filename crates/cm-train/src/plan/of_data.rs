@@ -89,7 +89,7 @@ impl RoadMap {
             Some(reach) => reach,
             None => {
                 let single = measure.rows(&consecutive[0], &consecutive[1])?;
-                covered(lag)?.max(FULL_STEPS * quantile(single, 0.5)).max(link)
+                covered(lag)?.max(FULL_STEPS * quantile(single, SHARE)).max(link)
             }
         };
         let rule = Rule { link, reach, steps: steps as u32, radius: None };
