@@ -73,9 +73,11 @@ pub fn rollout<E: Env, F: From<Error>>(
 /// threads that each have a policy of their own share a rollout so.
 ///
 /// ```
-/// use cm_envs::{Error, PointMaze, Rollout, rollout, rollout_share};
+/// use cm_envs::point_maze::{PointMaze, PointMazeSettings};
+/// use cm_envs::{Error, Rollout, rollout, rollout_share};
 ///
-/// let (maze, plan) = (PointMaze::new(1), Rollout { episodes: 5, seed: 1, paths: 0 });
+/// let settings = PointMazeSettings { states: 500, horizon: 20, ..Default::default() };
+/// let (maze, plan) = (PointMaze::new(settings)?, Rollout { episodes: 5, seed: 1, paths: 5 });
 /// let still = |actions: &mut [f32]| Ok::<_, Error>(actions.fill(0.0));
 /// let all = rollout(&maze, &plan, |_, _, actions| still(actions))?;
 /// let last = rollout_share(&maze, &plan, 3..5, |_, _, _, actions| still(actions))?;
