@@ -1,12 +1,8 @@
 //! How often a policy reaches its goals.
 
-use std::ops::Range;
+use cm_envs::{Outcome, success_rate, task_success_rates};
 
-use cm_envs::{Outcome, Rollout, success_rate, task_success_rates};
-use cm_learner::Learner;
-use cm_nn::{Backend, Var};
-
-use crate::{Result, Scaling, Walked, World};
+use crate::{Walked, World};
 
 /// What an evaluation found.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,55 +32,5 @@ impl Evaluation {
             outcomes,
             walked,
         }
-    }
-}
-
-/// Lets the policy of `learner` act in `world`, all episodes at once on this thread.
-/// [`Model::evaluate`](crate::Model::evaluate) takes all threads.
-pub fn evaluate<B: Backend>(
-    world: &dyn World,
-    learner: &dyn Learner<B>,
-    backend: &B,
-    scaling: &Scaling,
-    plan: &Rollout,
-) -> Result<Evaluation> {
-    let policy = Policy { learner, backend, scaling };
-    let outcomes = policy.act(world, plan, 0..plan.episodes, &mut |_, _, _| Ok(()))?;
-    Ok(Evaluation::new(world, outcomes, None))
-}
-
-/// Replaces the goals of episodes, by their numbers and observations, with what their policy is sent
-/// to.
-pub(crate) type Send<'a> = dyn FnMut(&[usize], &[f32], &mut [f32]) -> Result<()> + 'a;
-
-/// A policy with all that it takes to act.
-pub(crate) struct Policy<'a, B: Backend> {
-    pub(crate) learner: &'a dyn Learner<B>,
-    pub(crate) backend: &'a B,
-    pub(crate) scaling: &'a Scaling,
-}
-
-impl<B: Backend> Policy<'_, B> {
-    /// Acts in the episodes `numbers`, sent elsewhere than to their goals.
-    pub(crate) fn act(
-        &self,
-        world: &dyn World,
-        plan: &Rollout,
-        numbers: Range<usize>,
-        send: &mut Send<'_>,
-    ) -> Result<Vec<Outcome>> {
-        let (seen, columns) = (world.observation_width(), world.goal_columns());
-        world.rollout(plan, numbers, &mut |numbers, observations, goals, actions| {
-            let rows = observations.len() / seen;
-            let (mut states, mut aims) = (observations.to_vec(), goals.to_vec());
-            send(numbers, observations, &mut aims)?;
-            self.scaling.states(&mut states);
-            self.scaling.coordinates(columns.start, &mut aims, columns.len());
-            let state = Var::new(self.backend, [rows, seen], states)?;
-            let goal = Var::new(self.backend, [rows, columns.len()], aims)?;
-            actions.copy_from_slice(&self.learner.act(&state, &goal)?.to_vec()?);
-            self.scaling.unscale_actions(actions);
-            Ok(())
-        })
     }
 }

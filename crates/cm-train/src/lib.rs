@@ -30,7 +30,7 @@ pub use check::{Check, Pair, check, rank_correlation};
 pub use checkpoint::Checkpoint;
 pub use device::{Device, Precision, train};
 pub use error::{Error, Result};
-pub use evaluate::{Evaluation, evaluate};
+pub use evaluate::Evaluation;
 pub use held_out::{Contrast, HeldOut, Validation};
 pub use jobs::{Job, JobEvent, job_groups, run_jobs};
 pub use method::{Method, MethodSettings};

@@ -4,9 +4,9 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cm_envs::{Outcome, Rollout};
+use cm_nn::Var;
 
 use super::Model;
-use crate::evaluate::Policy;
 use crate::plan::Walker;
 use crate::{Error, Evaluation, Result, RoadMap, Walked, World};
 
@@ -17,11 +17,33 @@ const SHARE: usize = 4;
 /// What one share of the episodes came to.
 type Found = Result<(Vec<Outcome>, Walked)>;
 
+/// Replaces the goals of episodes, by their numbers and observations, with what their policy is sent
+/// to.
+type Send<'a> = dyn FnMut(&[usize], &[f32], &mut [f32]) -> Result<()> + 'a;
+
 impl Model {
-    /// Lets the policy act in `world`.
+    /// Lets the policy act in `world`, on all threads; their number does not change the outcome.
+    ///
+    /// ```
+    /// use std::sync::atomic::AtomicBool;
+    /// use cm_envs::Rollout;
+    /// use cm_train::{Device, Method, Model, RunFolder, RunSettings, train};
+    ///
+    /// let scratch = tempfile::tempdir().unwrap();
+    /// let folder = RunFolder::new(scratch.path().join("run"));
+    /// let settings = RunSettings::tiny_plane(Method::Gcbc, 0);
+    /// let task = settings.task.open()?;
+    /// train(Device::Cpu, &settings, &task, &folder, &AtomicBool::new(false), |_| {})?;
+    ///
+    /// let plan = Rollout { episodes: 6, seed: 0, paths: 0 };
+    /// let found = Model::load(&folder, false)?.evaluate(task.world()?, &plan)?;
+    /// assert_eq!(found.outcomes.len(), 6);
+    /// assert!((0.0..=1.0).contains(&found.success));
+    /// # Ok::<(), cm_train::Error>(())
+    /// ```
     pub fn evaluate(&self, world: &dyn World, plan: &Rollout) -> Result<Evaluation> {
         let found = self.in_shares(plan, |model, numbers| {
-            let outcomes = model.policy().act(world, plan, numbers, &mut |_, _, _| Ok(()))?;
+            let outcomes = model.act_in(world, plan, numbers, &mut |_, _, _| Ok(()))?;
             Ok((outcomes, Walked::default()))
         });
         Ok(Evaluation::new(world, found?.0, None))
@@ -39,15 +61,33 @@ impl Model {
             let mut send = |numbers: &[usize], seen: &[f32], goals: &mut [f32]| {
                 walker.aim(numbers, seen, goals)
             };
-            let outcomes = model.policy().act(world, plan, numbers, &mut send)?;
+            let outcomes = model.act_in(world, plan, numbers, &mut send)?;
             Ok((outcomes, walker.walked))
         })?;
         Ok(Evaluation::new(world, outcomes, Some(walked)))
     }
 
-    fn policy(&self) -> Policy<'_, cm_nn::DfdxBackend> {
-        let Self { learner, backend, scaling, .. } = self;
-        Policy { learner: learner.as_ref(), backend, scaling }
+    /// Acts in the episodes `numbers`, on this thread.
+    fn act_in(
+        &self,
+        world: &dyn World,
+        plan: &Rollout,
+        numbers: Range<usize>,
+        send: &mut Send<'_>,
+    ) -> Result<Vec<Outcome>> {
+        let (seen, columns) = (world.observation_width(), world.goal_columns());
+        world.rollout(plan, numbers, &mut |numbers, observations, goals, actions| {
+            let rows = observations.len() / seen;
+            let (mut states, mut aims) = (observations.to_vec(), goals.to_vec());
+            send(numbers, observations, &mut aims)?;
+            self.scaling.states(&mut states);
+            self.scaling.coordinates(columns.start, &mut aims, columns.len());
+            let state = Var::new(&self.backend, [rows, seen], states)?;
+            let goal = Var::new(&self.backend, [rows, columns.len()], aims)?;
+            actions.copy_from_slice(&self.learner.act(&state, &goal)?.to_vec()?);
+            self.scaling.unscale_actions(actions);
+            Ok(())
+        })
     }
 
     /// Lets threads take shares of the episodes, each thread with a copy of the model: a model stays

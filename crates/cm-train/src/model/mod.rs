@@ -191,7 +191,7 @@ impl Model {
     }
 
     /// Whether the method learns a distance that a road map can be made of.
-    pub fn can_plan(&self) -> bool {
+    pub(crate) fn can_plan(&self) -> bool {
         self.learner.states().or_else(|| self.learner.without_action()).is_some()
     }
 
