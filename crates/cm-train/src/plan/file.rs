@@ -31,11 +31,10 @@ impl Origin {
             row.iter().for_each(|number| sum.update(&number.to_le_bytes()));
         }
         data.ends().iter().for_each(|&end| sum.update(&(end as u64).to_le_bytes()));
-        let run = model.settings();
         Ok(Self {
             model: model.checksum()?,
             data: sum.digest(),
-            name: format!("{}, seed {}, {}", run.method.method(), run.seed, run.task.describe()),
+            name: name_of(model),
             rows: data.steps() as u64,
             settings: toml::to_string(settings).map_err(|error| Error::Setting {
                 setting: "plan".to_owned(),
@@ -44,6 +43,12 @@ impl Origin {
             })?,
         })
     }
+}
+
+/// What a model is called in messages.
+fn name_of(model: &Model) -> String {
+    let run = model.settings();
+    format!("{}, seed {}, {}", run.method.method(), run.seed, run.task.describe())
 }
 
 /// A map as the file holds it.
@@ -99,10 +104,8 @@ impl RoadMap {
         let stored: Stored = container::load(path, MAGIC, "a road map")?;
         let Stored { origin, width, nodes, links, rule } = stored;
         let expected = model.dimensions().state();
-        let run = model.settings();
-        let name = format!("{}, seed {}, {}", run.method.method(), run.seed, run.task.describe());
         if origin.model != model.checksum()? {
-            let found = &origin.name;
+            let (name, found) = (name_of(model), &origin.name);
             let reason =
                 format!("expected the map of this model ({name}), found that of another ({found})");
             return Err(Error::content(path, reason));

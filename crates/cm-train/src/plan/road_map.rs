@@ -49,8 +49,11 @@ pub struct Links {
 /// train(Device::Cpu, &settings, &task, &folder, &AtomicBool::new(false), |_| {})?;
 ///
 /// let model = Model::load(&folder, false)?;
-/// let map = RoadMap::of_data(&model, &task, &PlanSettings { nodes: 100, ..Default::default() })?;
-/// assert!(map.nodes().len() <= 100 * 2 && map.links().len() > 0);
+/// let settings = PlanSettings { nodes: 100, ..Default::default() };
+/// let map = RoadMap::of_data(&model, &task, &settings)?;
+/// assert!(map.nodes().len() <= 100 * 2 && map.links().len() > 0 && map.is_of(&settings));
+/// let [longest_link, sent_ahead] = map.lengths();
+/// assert!(longest_link <= sent_ahead);
 ///
 /// // It is kept beside the model, and refused for any other.
 /// let file = folder.map_file(false);
