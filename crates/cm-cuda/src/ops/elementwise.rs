@@ -129,6 +129,12 @@ pub(crate) fn add_parts(
         parts.extend(rest);
     }
     let y = backend.new_tensor(shape)?;
+    let is_quads = |size: usize| size.is_multiple_of(4);
+    let wide = is_quads(count)
+        && factor.is_none_or(|factor| is_quads(factor.view.offset))
+        && parts.iter().all(|Part { tensor, start }| {
+            [*start, tensor.view.offset, tensor.count() as usize].into_iter().all(is_quads)
+        });
     let members = parts.iter().flat_map(|Part { tensor, start }| {
         let end = *start as u32 + tensor.count();
         [tensor.read(), Argument::Unsigned(*start as u32), Argument::Unsigned(end)]
@@ -139,8 +145,10 @@ pub(crate) fn add_parts(
         table,
         crate::tensor::maybe_read(factor),
         parts.len() as u32,
-        count as u32
+        count as u32,
+        i32::from(wide)
     ];
-    backend.each(Elementwise, "add_parts", count as u32, arguments)?;
+    let threads = if wide { count / 4 } else { count };
+    backend.each(Elementwise, "add_parts", threads as u32, arguments)?;
     Ok(y)
 }

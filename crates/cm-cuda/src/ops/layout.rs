@@ -66,6 +66,14 @@ struct Source {
     pitch: usize,
 }
 
+impl Source {
+    /// Whether it begins, ends and has its rows at whole groups of four numbers.
+    fn is_wide(&self, axis: Axis) -> bool {
+        let along = [self.start, self.size].into_iter().filter(|_| axis == Axis::Columns);
+        [self.x.view.offset, self.pitch].into_iter().chain(along).all(|size| size.is_multiple_of(4))
+    }
+}
+
 /// A matrix of at most as many sources as one kernel takes; as operands too if products ask.
 fn put_together(
     backend: &CudaBackend,
@@ -77,6 +85,7 @@ fn put_together(
         arguments![x.read(), *start as i32, *size as i32, *pitch as i32, 0_i32]
     });
     let y = backend.new_tensor(shape)?;
+    let wide = y.has_whole_quads() && sources.iter().all(|source| source.is_wide(axis));
     let arguments = arguments![
         Argument::Struct(members.collect(), SOURCES.0 * SOURCES.1),
         sources.len() as u32,
@@ -84,6 +93,7 @@ fn put_together(
         shape[0] as i32,
         shape[1] as i32,
         i32::from(axis == Axis::Rows),
+        i32::from(wide),
         Argument::Nothing,
         Argument::Nothing,
         Argument::Nothing

@@ -37,6 +37,14 @@ pub struct Collector {
     rewarded_goal: [f64; 2],
 }
 
+/// The number under which the rewarded goal is drawn.
+const REWARDED: u64 = u64::MAX;
+
+/// What episode `number` is called among those of both kinds of data.
+fn of_task(task: Task, number: u64) -> u64 {
+    number ^ (u64::from(task.is_diverse()) << 48)
+}
+
 /// One episode of the data, row by row.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Collected {
@@ -54,7 +62,8 @@ pub struct Collected {
 }
 
 impl Collector {
-    /// For the data of `task`. The same seed gives the same episodes.
+    /// For the data of `task`. The same seed gives the same episodes; those of `diverse` data are
+    /// others than those of `play` even where both are of one distribution.
     pub fn new(
         mujoco: &Mujoco,
         task: Task,
@@ -64,7 +73,7 @@ impl Collector {
     ) -> Result<Self, Error> {
         let model = Ant::model(mujoco, Some(task.maze()))?;
         // One goal is drawn for the rewards of the whole data set, as D4RL does.
-        let mut random = Philox::new(seed).stream(u64::MAX, streams::DATA);
+        let mut random = Philox::new(seed).stream(of_task(task, REWARDED), streams::DATA);
         let rewarded_goal =
             task.maze().evaluation_goal().disturbed(recipe.goal_noise(), &mut random);
         Ok(Self { task, recipe, guide, seed, model, rewarded_goal })
@@ -84,7 +93,7 @@ impl Collector {
         rows: usize,
         policy: impl Fn(&[f32; STATE], &mut Stream, &mut [f32; ACTION]),
     ) -> Result<Collected, Error> {
-        let mut random = Philox::new(self.seed).stream(number, streams::DATA);
+        let mut random = Philox::new(self.seed).stream(of_task(self.task, number), streams::DATA);
         let mut ant = Ant::new(&self.model)?;
         let mut state = standing(&mut random);
         if let Some([x, y]) = self.task.draw_collection_start(&mut random) {

@@ -86,6 +86,7 @@ impl<'m, B: Backend> Cohort<'m, B> {
         watch: &mut impl FnMut(usize, Event),
     ) -> Result<()> {
         let steps = self.settings.steps;
+        let mut is_late = false;
         while self.step < until && !stop.load(Ordering::Relaxed) && self.any_well(runs) {
             let (before, due) = (self.step, self.next_due(runs).min(until));
             let values = self.run_to(runs, due, stop)?;
@@ -94,7 +95,7 @@ impl<'m, B: Backend> Cohort<'m, B> {
             }
             let at = |every: u64| self.step.is_multiple_of(every) || self.step == steps;
             let RunSettings { log_every, evaluate_every, checkpoint_every, .. } = self.settings;
-            let (log, save) = (at(log_every), at(checkpoint_every));
+            let (log, save) = (at(log_every), at(checkpoint_every) || is_late);
             let evaluate = self.any_evaluates(runs) && at(evaluate_every);
             if log {
                 self.record(runs, &values, watch);
@@ -103,7 +104,9 @@ impl<'m, B: Backend> Cohort<'m, B> {
                 self.evaluate(runs, |run| run.evaluates(), watch)?;
             }
             let ends = self.validate(runs, watch)?;
-            if save || !ends.is_empty() {
+            // A checkpoint knows the evaluations before it; it comes later rather than wait.
+            is_late = save && self.step < steps && self.any_is_evaluating(runs);
+            if (save && !is_late) || !ends.is_empty() {
                 self.checkpoint(runs, watch)?;
             }
             ends.into_iter().for_each(|member| runs[member].end_early());
@@ -117,6 +120,10 @@ impl<'m, B: Backend> Cohort<'m, B> {
 
     fn any_well(&self, runs: &[Run<'_>]) -> bool {
         self.members.iter().any(|&member| runs[member].is_well())
+    }
+
+    fn any_is_evaluating(&self, runs: &[Run<'_>]) -> bool {
+        self.members.iter().any(|&member| runs[member].is_well() && runs[member].is_evaluating())
     }
 
     fn any_evaluates(&self, runs: &[Run<'_>]) -> bool {

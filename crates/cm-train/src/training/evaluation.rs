@@ -41,6 +41,11 @@ impl Pending {
         self.step
     }
 
+    /// Whether the last episode has ended.
+    pub(super) fn is_done(&self) -> bool {
+        self.thread.is_finished()
+    }
+
     /// Waits for the last episode.
     pub(super) fn wait(self) -> Result<Found> {
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))

@@ -208,6 +208,13 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
+    /// Whether a policy of an earlier step still acts.
+    pub(super) fn is_evaluating(&self) -> bool {
+        self.pending
+            .as_ref()
+            .is_some_and(|pending| pending.step() < self.step && !pending.is_done())
+    }
+
     /// Waits for the evaluation under way, unless it is of a step from `before` on, and writes it
     /// down, and the model if it is the best so far. Returns its step, its success rate and that on
     /// the road map.
