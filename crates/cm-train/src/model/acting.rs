@@ -7,7 +7,7 @@ use cm_envs::{Outcome, Rollout};
 use cm_nn::Var;
 
 use super::Model;
-use crate::plan::Walker;
+use crate::plan::{Measure, Nodes, Walker};
 use crate::{Error, Evaluation, Result, RoadMap, Walked, World};
 
 /// Episodes that act together. It does not depend on the number of threads, so that neither do the
@@ -42,10 +42,14 @@ impl Model {
     /// # Ok::<(), cm_train::Error>(())
     /// ```
     pub fn evaluate(&self, world: &dyn World, plan: &Rollout) -> Result<Evaluation> {
-        let found = self.in_shares(plan, |model, numbers| {
-            let outcomes = model.act_in(world, plan, numbers, &mut |_, _, _| Ok(()))?;
-            Ok((outcomes, Walked::default()))
-        });
+        let found = self.in_shares(
+            plan,
+            |_| Ok(()),
+            |model, (), numbers| {
+                let outcomes = model.act_in(world, plan, numbers, &mut |_, _, _| Ok(()))?;
+                Ok((outcomes, Walked::default()))
+            },
+        );
         Ok(Evaluation::new(world, found?.0, None))
     }
 
@@ -56,8 +60,14 @@ impl Model {
         world: &dyn World,
         plan: &Rollout,
     ) -> Result<Evaluation> {
-        let (outcomes, walked) = self.in_shares(plan, |model, numbers| {
-            let mut walker = Walker::new(map, model)?;
+        let points = Measure::new(self)?.points(map.nodes())?;
+        let (shape, values) = (points.shape(), points.to_vec()?);
+        let nodes = |model: &Model| {
+            let points = Var::new(&model.backend, shape, values.clone())?;
+            Ok(Nodes::new(map, model, points, &values))
+        };
+        let (outcomes, walked) = self.in_shares(plan, nodes, |model, nodes, numbers| {
+            let mut walker = Walker::new(map, model, nodes)?;
             let mut send = |numbers: &[usize], seen: &[f32], goals: &mut [f32]| {
                 walker.aim(numbers, seen, goals)
             };
@@ -92,29 +102,34 @@ impl Model {
 
     /// Lets threads take shares of the episodes, each thread with a copy of the model: a model stays
     /// on one thread.
-    fn in_shares(
+    /// What `prepare` makes of the copy is kept for all shares of the thread.
+    fn in_shares<P>(
         &self,
         plan: &Rollout,
-        act: impl Fn(&Model, Range<usize>) -> Found + Sync,
+        prepare: impl Fn(&Model) -> Result<P> + Sync,
+        act: impl Fn(&Model, &P, Range<usize>) -> Found + Sync,
     ) -> Found {
         let shares = plan.episodes.div_ceil(SHARE);
         let threads = rayon::current_num_threads().min(shares);
         let numbers = |share: usize| share * SHARE..(share * SHARE + SHARE).min(plan.episodes);
         if threads < 2 {
-            return join((0..shares).map(|share| (share, act(self, numbers(share)))).collect());
+            let own = prepare(self)?;
+            let found = (0..shares).map(|share| (share, act(self, &own, numbers(share))));
+            return join(found.collect());
         }
         let parameters = self.learner.snapshot(0)?;
         let (settings, dimensions, scaling) = (&self.settings, &self.dimensions, &self.scaling);
         let next = AtomicUsize::new(0);
         let work = || {
             let model = Self::of_parameters(settings, dimensions, scaling, &parameters)?;
+            let own = prepare(&model)?;
             let mut found = Vec::new();
             loop {
                 let share = next.fetch_add(1, Ordering::Relaxed);
                 if share >= shares {
                     return Ok(found);
                 }
-                found.push((share, act(&model, numbers(share))));
+                found.push((share, act(&model, &own, numbers(share))));
             }
         };
         // What a policy would share with other threads takes longer to hand out than to do.

@@ -232,10 +232,11 @@ impl Model {
         Ok(Var::new(&self.backend, [rows.len() / width, width], rows)?)
     }
 
-    fn scaled(&self, state: &[f32]) -> Vec<f32> {
-        let mut state = state.to_vec();
-        self.scaling.states(&mut state);
-        state
+    /// States one after another, in their own units, as the model sees them.
+    pub(crate) fn scaled(&self, states: &[f32]) -> Vec<f32> {
+        let mut states = states.to_vec();
+        self.scaling.states(&mut states);
+        states
     }
 
     pub(crate) fn check_rows(&self, what: &str, found: usize, expected: usize) -> Result<()> {

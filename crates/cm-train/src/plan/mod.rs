@@ -4,8 +4,11 @@ mod cover;
 #[cfg(test)]
 mod exact;
 mod file;
+mod find;
 mod graph;
 mod greedy;
+mod links;
+mod luck;
 mod measure;
 mod of_data;
 mod road_map;
@@ -13,8 +16,10 @@ mod roads;
 mod settings;
 mod walk;
 
+pub(crate) use find::Nodes;
 pub(crate) use graph::Way;
 pub use greedy::Planner;
+pub(crate) use measure::Measure;
 pub use road_map::{Links, RoadMap};
 pub use roads::Roads;
 pub use settings::PlanSettings;

@@ -8,6 +8,8 @@ use rand_core::Rng;
 
 use super::cover::{Cover, cover};
 use super::file::Origin;
+use super::links::Passages;
+use super::luck::thrown;
 use super::measure::{Measure, Points, gather_from};
 use super::road_map::Rule;
 use super::{PlanSettings, RoadMap};
@@ -23,7 +25,7 @@ const PAIRS: usize = 4_000;
 const SHARE: f64 = 0.95;
 /// The policy is sent ahead at least so many times what one step covers: the data may go nowhere for
 /// long.
-const FULL_STEPS: f32 = 7.0;
+const FULL_STEPS: f32 = 15.0;
 /// A link should be so many times longer than how far rows are from their nodes.
 const LINKS_TO_COVER: f32 = 3.0;
 /// The share of rows whose distance from their nodes counts; the others are odd ones out.
@@ -33,6 +35,8 @@ const COVERED: f64 = 0.95;
 struct Sample {
     /// Own units.
     states: Vec<f32>,
+    /// As the model sees them: columns vary alike.
+    scaled: Vec<f32>,
     /// Where each trajectory ends.
     ends: Vec<usize>,
     stride: usize,
@@ -45,12 +49,15 @@ impl RoadMap {
     /// * Nodes: farthest-point sampling among rows of the data, by the larger of the distances
     ///   there and back.
     /// * How short: what trajectories cover in a number of steps ([`PlanSettings::steps`]), at least
-    ///   seven times what they cover in one, says how far ahead the policy is sent; what they cover
+    ///   fifteen times what they cover in one, says how far ahead the policy is sent; what they cover
     ///   in half as many, how long links are.
-    /// * Taken: what a trajectory went through one after the other is linked, if the policy may be
-    ///   sent so far. Every trajectory is a way of the map.
+    /// * Taken: nodes that a trajectory joined in those steps are linked, if the policy may be sent
+    ///   so far, unless two shorter links are hardly longer together. Steps whose outcome was luck
+    ///   end a trajectory.
     /// * Contradicted: any other link from a node that trajectories passed at least as often as it
     ///   has links, and from where none of them came to the other node in those steps.
+    /// * Longer than the learned distance says: links against the way that the data goes, and to
+    ///   nodes from which luck threw trajectories elsewhere.
     pub fn of_data(model: &Model, task: &Task, settings: &PlanSettings) -> Result<Self> {
         settings.check()?;
         let measure = Measure::new(model)?;
@@ -94,7 +101,9 @@ impl RoadMap {
         };
         let rule = Rule { link, reach, steps: steps as u32, radius: None };
         let nodes = some(&found.nodes)?;
-        let links = links(&measure.pairs(&nodes, &nodes)?, &found, &sample, lag, [link, reach]);
+        let thrown = thrown(&sample.scaled, width, &sample.ends);
+        let passages = Passages { found: &found, ends: &sample.ends, thrown: &thrown, lag };
+        let links = passages.links(&measure.pairs(&nodes, &nodes)?, [link, reach]);
         let states =
             found.nodes.iter().flat_map(|&row| &sample.states[row * width..][..width]).copied();
         let mut map = Self::with_links(width, states.collect(), links, rule);
@@ -115,7 +124,8 @@ impl Sample {
         for last in (1..order.len()).rev() {
             order.swap(last, below_u64(random.next_u64(), last as u64 + 1) as usize);
         }
-        let (mut states, mut ends, mut count) = (Vec::new(), Vec::new(), 0);
+        let (mut states, mut scaled) = (Vec::new(), Vec::new());
+        let (mut ends, mut count) = (Vec::new(), 0);
         for trajectory in order {
             if count >= settings.rows {
                 break;
@@ -123,11 +133,12 @@ impl Sample {
             let rows = data.trajectory(trajectory).step_by(stride).take(settings.rows - count);
             for row in rows {
                 states.extend(model.unscaled(data.observations().row(row)));
+                scaled.extend_from_slice(data.observations().row(row));
                 count += 1;
             }
             ends.push(count);
         }
-        Self { states, ends, stride }
+        Self { states, scaled, ends, stride }
     }
 
     /// Pairs of rows of one trajectory, the second so many rows after the first.
@@ -184,47 +195,8 @@ fn choose(
     cover(rows, 0, settings.nodes, enough, apart)
 }
 
-/// Links between nodes, by the distances of all pairs: those that trajectories took, if they are
-/// within `reach`, and those within `link` that no trajectory speaks against.
-fn links(
-    distances: &[f32],
-    found: &Cover,
-    sample: &Sample,
-    lag: usize,
-    [link, reach]: [f32; 2],
-) -> Vec<(u32, u32, f32)> {
-    let count = found.nodes.len();
-    let (mut passed, mut seen) = (vec![0_usize; count], BTreeSet::new());
-    let mut taken = BTreeSet::new();
-    let mut start = 0;
-    for &end in &sample.ends {
-        for row in start..end {
-            let from = found.nearest[row];
-            let ahead = &found.nearest[row + 1..end.min(row + 1 + lag)];
-            passed[from as usize] += usize::from(ahead.len() == lag);
-            seen.extend(ahead.iter().map(|&to| (from, to)));
-            taken.extend(ahead.first().map(|&to| (from, to)));
-        }
-        start = end;
-    }
-    let mut links = Vec::new();
-    for (from, distances) in distances.chunks_exact(count).enumerate() {
-        let pair = |to: usize| (from as u32, to as u32);
-        let others = || (0..count).filter(|&to| to != from);
-        let near = others().filter(|&to| distances[to] <= link).count();
-        let well_known = passed[from] >= near;
-        let linked = |to: usize| {
-            (distances[to] <= reach && taken.contains(&pair(to)))
-                || (distances[to] <= link && (!well_known || seen.contains(&pair(to))))
-        };
-        let linked = others().filter(|&to| linked(to));
-        links.extend(linked.map(|to| (from as u32, to as u32, distances[to])));
-    }
-    links
-}
-
 /// The number that a share of others is below; 0 of none.
-fn quantile(mut values: Vec<f32>, share: f64) -> f32 {
+pub(super) fn quantile(mut values: Vec<f32>, share: f64) -> f32 {
     values.sort_by(f32::total_cmp);
     let at = (share * values.len().saturating_sub(1) as f64).round() as usize;
     values.get(at).copied().unwrap_or(0.0)

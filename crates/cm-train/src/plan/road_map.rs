@@ -225,6 +225,24 @@ impl RoadMap {
         }
     }
 
+    /// The nodes that links join a node with, in either direction.
+    pub(super) fn linked(&self, node: u32) -> impl Iterator<Item = u32> {
+        let node = node as usize;
+        self.onto[node].iter().chain(&self.into[node]).map(|&(other, _)| other)
+    }
+
+    /// What [`near_by`](Self::near_by) gives, for a state whose own node was searched for.
+    pub(super) fn near_found(&self, found: &super::find::Found, ends: bool) -> Vec<(u32, f32)> {
+        let along = |node: u32| found.apart.get(&node).map(|apart| apart[usize::from(ends)]);
+        let neighbours = if ends { &self.into } else { &self.onto };
+        let linked = neighbours[found.own as usize].iter().map(|&(node, _)| node);
+        let within = |node: u32, longest: f32| {
+            along(node).filter(|length| *length <= longest).map(|length| (node, length))
+        };
+        let own = within(found.own, self.rule.reach);
+        own.into_iter().chain(linked.filter_map(|node| within(node, self.rule.link))).collect()
+    }
+
     /// For each state the nodes that a link may join it with, and the length `along` that link;
     /// `against` is the distance in the other direction.
     fn near(

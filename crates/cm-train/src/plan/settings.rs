@@ -30,7 +30,7 @@ pub struct PlanSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link: Option<f32>,
     /// How far ahead the policy is sent, by the learned distance; what trajectories cover in those
-    /// steps, and at least seven times what they cover in one, if absent.
+    /// steps, and at least fifteen times what they cover in one, if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reach: Option<f32>,
     /// Seed of which rows are looked at.

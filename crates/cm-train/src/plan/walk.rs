@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
+use super::find::{Nodes, find, is_large};
 use super::graph::Way;
 use super::measure::{Measure, Points, gather_from};
 use super::{RoadMap, l2};
@@ -22,9 +23,9 @@ pub struct Walked {
 /// How far off its target, in the place of how far it was sent, an episode is off its way.
 const OFF: f32 = 1.5;
 /// Nodes ahead that are looked at together.
-const WINDOW: usize = 6;
+const WINDOW: usize = 4;
 /// Looks at where an episode is within the steps that the policy is sent ahead.
-const LOOKS: usize = 4;
+const LOOKS: usize = 2;
 /// An episode that comes no nearer to its target in so many times the steps that it was sent ahead
 /// is stuck.
 const PATIENCE: usize = 2;
@@ -36,8 +37,7 @@ pub(crate) struct Walker<'a> {
     map: &'a RoadMap,
     measure: Measure<'a>,
     model: &'a Model,
-    nodes: Points,
-    node_values: Vec<f32>,
+    nodes: &'a Nodes<'a>,
     walks: BTreeMap<usize, Walk>,
     every: usize,
     pub(crate) walked: Walked,
@@ -61,16 +61,17 @@ struct Walk {
     planned: bool,
     /// Whether it was once without a way.
     counted: bool,
+    /// What was left of the way at the last look, and how many steps ago that was.
+    remaining: Option<(f32, usize)>,
 }
 
 impl<'a> Walker<'a> {
-    pub(crate) fn new(map: &'a RoadMap, model: &'a Model) -> Result<Self> {
+    /// `nodes` are those of the map.
+    pub(crate) fn new(map: &'a RoadMap, model: &'a Model, nodes: &'a Nodes<'a>) -> Result<Self> {
         let measure = Measure::new(model)?;
-        let nodes = measure.points(map.nodes())?;
-        let node_values = nodes.to_vec()?;
         let every = (map.rule.steps as usize / LOOKS).max(1);
         let (walks, walked) = (BTreeMap::new(), Walked::default());
-        Ok(Self { map, measure, model, nodes, node_values, walks, every, walked })
+        Ok(Self { map, measure, model, nodes, walks, every, walked })
     }
 
     /// Replaces the goals of the episodes `numbers` by what the policy is sent to now.
@@ -86,6 +87,9 @@ impl<'a> Walker<'a> {
                     _ => walk.wait -= 1,
                 }
                 walk.since += 1;
+                if let Some((_, steps)) = &mut walk.remaining {
+                    *steps += 1;
+                }
             }
         }
         if !looks.is_empty() {
@@ -119,9 +123,16 @@ impl<'a> Walker<'a> {
         }
         let whole: Vec<f32> = fresh.iter().flat_map(|(_, goal)| self.whole(goal)).collect();
         let points = self.measure.points(&whole)?;
-        let ends = self.map.ends(&self.measure, &self.nodes, &whole, &points)?;
-        let trees: Vec<Vec<Way>> = ends.par_iter().map(|ends| self.map.ways(ends)).collect();
         let points_of = points.to_vec()?;
+        let ends = match is_large(self.map) {
+            false => self.map.ends(&self.measure, &self.nodes.points, &whole, &points)?,
+            true => {
+                let with = (&self.measure, self.model);
+                let found = find(self.map, with, self.nodes, &whole, &points, &points_of)?;
+                found.iter().map(|found| self.map.near_found(found, true)).collect()
+            }
+        };
+        let trees: Vec<Vec<Way>> = ends.par_iter().map(|ends| self.map.ways(ends)).collect();
         let points_of = points_of.chunks_exact(points.columns());
         for (((number, _), ways), point) in fresh.into_iter().zip(trees).zip(points_of) {
             let walk = Walk {
@@ -135,6 +146,7 @@ impl<'a> Walker<'a> {
                 wait: 0,
                 planned: false,
                 counted: false,
+                remaining: None,
             };
             self.walks.insert(number, walk);
         }
@@ -169,7 +181,7 @@ impl<'a> Walker<'a> {
                 match walk.path.get(step) {
                     Some(&node) => {
                         to.extend_from_slice(
-                            &self.node_values[node as usize * columns..][..columns],
+                            &self.nodes.values[node as usize * columns..][..columns],
                         );
                     }
                     None => to.extend_from_slice(&walk.goal_point),
@@ -206,7 +218,7 @@ impl<'a> Walker<'a> {
                 walk.planned = false;
                 self.walked.replanned += 1;
             } else {
-                walk.wait = self.every - 1;
+                walk.wait = walk.until_half_way(distance, self.every, patience) - 1;
             }
         }
         Ok(())
@@ -231,7 +243,17 @@ impl<'a> Walker<'a> {
             let some = gather_from(points, values, &places, points.columns())?;
             let stands: Vec<f32> =
                 places.iter().flat_map(|at| &states[at * width..][..width]).copied().collect();
-            let entries = self.map.entries(&self.measure, &self.nodes, &stands, &some, wide)?;
+            let entries = match wide || !is_large(self.map) {
+                true => {
+                    let all = &self.nodes.points;
+                    self.map.entries(&self.measure, all, &stands, &some, wide)?
+                }
+                false => {
+                    let with = (&self.measure, self.model);
+                    let found = find(self.map, with, self.nodes, &stands, &some, &some.to_vec()?)?;
+                    found.iter().map(|found| self.map.near_found(found, false)).collect()
+                }
+            };
             let mut left = Vec::new();
             for (place, near) in places.into_iter().zip(entries) {
                 let Some(walk) = self.walks.get_mut(&of[place]) else { continue };
@@ -286,7 +308,22 @@ impl Walk {
         self.path = std::iter::successors(Some(entry), next).collect();
         (self.at, self.since, self.nearest) = (0, 0, f32::INFINITY);
         self.planned = true;
+        self.remaining = None;
         true
+    }
+
+    /// Steps until it may be half way to its target, which is so far, if it gets on as since the
+    /// last look; from `least` to `most`.
+    fn until_half_way(&mut self, distance: f32, least: usize, most: usize) -> usize {
+        let beyond = self.path.get(self.at).map_or(0.0, |&node| self.ways[node as usize].remaining);
+        let left = distance + beyond;
+        let before = self.remaining.replace((left, 0));
+        let pace = before.map_or(0.0, |(before, steps)| (before - left) / steps.max(1) as f32);
+        match pace > 0.0 {
+            // A cast saturates.
+            true => ((0.5 * distance / pace) as usize).clamp(least, most.max(least)),
+            false => least,
+        }
     }
 
     /// Moves on to the farthest place of the path, from the present one on, that is within what the
