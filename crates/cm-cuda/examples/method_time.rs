@@ -1,5 +1,5 @@
-//! Times of the methods' training steps on the first GPU, as they are shipped: CMD-1 at two sizes
-//! and every method of the 2-D experiment, for one seed and for eight at once.
+//! Times of the methods' training steps on the first GPU, as they are shipped: AntMaze's, CMD-1 at
+//! two sizes; every method on the plane; OGBench's. For one seed and for eight at once.
 //!
 //! Every line is the median of 21 replays of one graph, by the device's own clock. Arguments, if
 //! any, are the precisions to measure. `CM_CUDA_PROFILE=1` adds how long each kernel takes.
@@ -91,6 +91,13 @@ fn main() -> Result<()> {
             for method in Method::ALL {
                 let what = format!("{}, plane, batch 256", method.key());
                 time(&backend, &what, &MethodSettings::plane(method), 256, &plane)?;
+            }
+            for method in [Method::Cmd1, Method::Tmd, Method::Qrl, Method::Crl, Method::Hiql] {
+                let rows = if method == Method::Tmd { 512 } else { 1024 };
+                let what = format!("{}, OGBench's point, batch {rows}, 3 x 512", method.key());
+                let settings =
+                    MethodSettings::ogbench(method, "pointmaze-large-stitch-v0".parse()?);
+                time(&backend, &what, &settings, rows, &plane)?;
             }
         }
     }

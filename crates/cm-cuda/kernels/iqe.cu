@@ -1,4 +1,5 @@
-// IQE with groups of any size, by rows and by pairs; others do common sizes. `iqe.cuh` says what it is.
+// IQE with groups of any size, by rows and by pairs; others do common sizes. `iqe.cuh` says what it
+// is.
 
 // Each group of each row, times `sign`, in ascending order: values, and which feature of the group
 // it was.

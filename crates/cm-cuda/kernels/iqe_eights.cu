@@ -129,8 +129,8 @@ static __device__ __forceinline__ void each_piece(const Sorted& own, const float
     }
 }
 
-// The same where left ends may be equal: of those that begin a piece, the one that reaches farthest,
-// then the first feature.
+// The same where left ends may be equal: of those that begin a piece, the one that reaches
+// farthest, then the first feature.
 template <typename F>
 static __device__ __forceinline__ void each_tied_piece(
     const Sorted& own, const float* ends, F add) {

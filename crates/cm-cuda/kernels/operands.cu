@@ -38,8 +38,8 @@ static __device__ __forceinline__ const float* place_in(
     return x + (size_t)(by_rows ? inside : i) * source.pitch + (by_rows ? j : inside);
 }
 
-// y [m, n], put together of matrices below each other (`by_rows`) or side by side, which cover all of
-// it; as operands too. `wide`: all of them begin, end and have their rows at whole quads. All
+// y [m, n], put together of matrices below each other (`by_rows`) or side by side, which cover all
+// of it; as operands too. `wide`: all of them begin, end and have their rows at whole quads. All
 // addresses are found before anything is loaded, so that loads are under way together.
 BOUNDED_KERNEL(concat, (256),
     Sources sources, unsigned count, Mat y, int m, int n, int by_rows, int wide, Mat rows,

@@ -28,46 +28,61 @@ KERNEL(reduce_rows, Mat x, Mat y, unsigned length, int f) {
     if (threadIdx.x == 0) *out = largest + logf(total);
 }
 
-// The same for the columns of x [rows, columns]: 32 columns a block of 32 x 32 threads.
-BOUNDED_KERNEL(reduce_columns, (1024), Mat x, Mat y, unsigned rows, unsigned columns, int f) {
+// Blocks that reduce columns have 32 threads for each of 8 columns, which are neighbours.
+constexpr int COLUMNS = 8, WARPS = 8;
+
+// The sum over a column's threads, in each of them, always in the same order.
+static __device__ __forceinline__ double column_sum(double x, double (*parts)[COLUMNS]) {
+    for (int step = COLUMNS; step < 32; step <<= 1) x += __shfl_xor_sync(0xffffffffu, x, step);
+    __syncthreads();
+    if ((threadIdx.x & 31) < COLUMNS) parts[threadIdx.x >> 5][threadIdx.x & 31] = x;
+    __syncthreads();
+    x = 0.0;
+    for (int p = 0; p < WARPS; p++) x += parts[p][threadIdx.x % COLUMNS];
+    return x;
+}
+
+// The largest of a column's threads (NaN if there is one), in each of them.
+static __device__ __forceinline__ float column_larger(float x, double (*parts)[COLUMNS]) {
+    for (int step = COLUMNS; step < 32; step <<= 1) {
+        x = larger(x, __shfl_xor_sync(0xffffffffu, x, step));
+    }
+    if ((threadIdx.x & 31) < COLUMNS) parts[threadIdx.x >> 5][threadIdx.x & 31] = x;
+    __syncthreads();
+    for (int p = 0; p < WARPS; p++) x = larger(x, (float)parts[p][threadIdx.x % COLUMNS]);
+    return x;
+}
+
+// The same for the columns of x [rows, columns].
+BOUNDED_KERNEL(reduce_columns, (256), Mat x, Mat y, unsigned rows, unsigned columns, int f) {
     after_others();
-    __shared__ double parts[32][33];
-    unsigned lane = threadIdx.x & 31, part = threadIdx.x >> 5, column = blockIdx.x * 32 + lane;
-    bool inside = column < columns;
+    __shared__ double parts[WARPS][COLUMNS];
+    unsigned part = threadIdx.x / COLUMNS, column = blockIdx.x * COLUMNS + threadIdx.x % COLUMNS;
+    bool inside = column < columns, is_last = part == 0 && inside;
     const float* in = at(x) + (inside ? column : 0);
     float* out = at(y) + column;
+    unsigned count = inside ? rows : 0;
     if (f == SUM || f == MEAN) {
         double sum = 0.0;
-        if (inside) for (unsigned i = part; i < rows; i += 32) sum += in[(size_t)i * columns];
-        parts[part][lane] = sum;
-        __syncthreads();
-        if (part != 0 || !inside) return;
-        for (int p = 1; p < 32; p++) sum += parts[p][lane];
-        float total = (float)sum;
-        *out = f == SUM ? total : total / (float)rows;
+        for (unsigned i = part; i < count; i += 32) sum += in[(size_t)i * columns];
+        float total = (float)column_sum(sum, parts);
+        if (is_last) *out = f == SUM ? total : total / (float)rows;
         return;
     }
     float largest = -INFINITE;
-    if (inside) {
-        for (unsigned i = part; i < rows; i += 32) {
-            largest = larger(largest, in[(size_t)i * columns]);
-        }
+    for (unsigned i = part; i < count; i += 32) largest = larger(largest, in[(size_t)i * columns]);
+    largest = column_larger(largest, parts);
+    if (f == MAXIMUM) {
+        if (is_last) *out = largest;
+        return;
     }
-    parts[part][lane] = largest;
-    __syncthreads();
-    for (int p = 0; p < 32; p++) largest = larger(largest, (float)parts[p][lane]);
-    __syncthreads();
     double sum = 0.0;
-    if (inside && f == LOG_SUM_EXP && !isinf(largest)) {
-        for (unsigned i = part; i < rows; i += 32) {
-            sum += softmax_exp(in[(size_t)i * columns] - largest);
-        }
+    if (isinf(largest)) count = 0;
+    for (unsigned i = part; i < count; i += 32) {
+        sum += softmax_exp(in[(size_t)i * columns] - largest);
     }
-    parts[part][lane] = sum;
-    __syncthreads();
-    if (part != 0 || !inside) return;
-    for (int p = 1; p < 32; p++) sum += parts[p][lane];
-    *out = f == MAXIMUM || isinf(largest) ? largest : largest + logf((float)sum);
+    float total = (float)column_sum(sum, parts);
+    if (is_last) *out = isinf(largest) ? largest : largest + logf(total);
 }
 
 // The column sums of x, or of the products of x and y if y is given.
@@ -106,10 +121,11 @@ KERNEL(count_equal,
     if ((threadIdx.x & 31) == 0) at(counts)[group] = count;
 }
 
-// The gradient of a reduction. `columns` is x's; the group is the row, the column or the whole.
+// The gradient of a maximum or log-sum-exp. `columns` is x's; the group is the row, the column or
+// the whole.
 KERNEL(reduce_gradient,
-    Mat x, Mat y, Mat dy, Mat counts, Mat dx, unsigned columns, unsigned count, unsigned length,
-    unsigned by_row, unsigned by_column, int f) {
+    Mat x, Mat y, Mat dy, Mat counts, Mat dx, unsigned columns, unsigned count, unsigned by_row,
+    unsigned by_column, int f) {
     after_others();
     const float *in = at(x), *result = at(y), *grad = at(dy), *winners = maybe(counts);
     float* out = at(dx);
@@ -118,8 +134,6 @@ KERNEL(reduce_gradient,
         unsigned group = row * by_row + column * by_column;
         float g = grad[group], best;
         switch (f) {
-            case SUM: break;
-            case MEAN: g = g / (float)length; break;
             case MAXIMUM: g = in[i] == result[group] ? g / winners[group] : 0.0f; break;
             case LOG_SUM_EXP:
                 best = result[group];

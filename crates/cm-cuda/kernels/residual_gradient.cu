@@ -151,71 +151,128 @@ BOUNDED_KERNEL(residual_halves, (256), Mat points, Mat operand, unsigned m, Spli
 
 // The Euclidean part of da [n, width]: sum_j w_ij (a_i - b_j), the difference formed first, since
 // for close points the large weights would cancel every digit of a difference of products.
-BOUNDED_KERNEL(residual_norm_gradient, (256),
-    Mat a, Mat b, Mat weights, Mat scales, Mat da, unsigned n, unsigned m, Split split) {
-    after_others();
-    __shared__ float w[TILE][TILE + 1], s[TILE][TILE + 1], other[TILE][TILE + 1];
+template <int R>
+static __device__ __forceinline__ void norm_gradient(
+    Mat a, Mat b, Mat weights, Mat scales, Mat da, unsigned n, unsigned m, const Split& split) {
+    constexpr unsigned ROWS = 16 * R, LINE = 36;
+    __shared__ __align__(16) float w[2][ROWS][LINE], s[2][ROWS][LINE], other[2][32][LINE];
     const float *own = at(a), *others = at(b), *weight = at(weights), *scale = at(scales);
-    unsigned rows = (n + TILE - 1) / TILE, chunks = (split.symmetric + TILE - 1) / TILE;
+    unsigned rows = (n + ROWS - 1) / ROWS, chunks = (split.symmetric + 31) / 32;
     unsigned component = blockIdx.x / (rows * chunks), rest = blockIdx.x % (rows * chunks);
-    unsigned row = rest / chunks * TILE, feature = rest % chunks * TILE;
+    unsigned row = rest / chunks * ROWS, feature = rest % chunks * 32;
     unsigned run = split.symmetric + split.asymmetric, width = run * split.components;
-    unsigned start = component * run;
-    unsigned tx = threadIdx.x & 15, ty = threadIdx.x >> 4;
-    float u[2][2], sums[2][2] = {{0.0f, 0.0f}, {0.0f, 0.0f}};
-    for (int i = 0; i < 2; i++)
-        for (int k = 0; k < 2; k++) {
-            unsigned r = row + ty + 16 * i, f = feature + tx + 16 * k;
-            bool inside = r < n && f < split.symmetric;
-            u[i][k] = inside ? own[(size_t)r * width + start + f] : 0.0f;
+    unsigned start = component * run + feature, left = split.symmetric - feature;
+    unsigned tx = threadIdx.x & 7, ty = threadIdx.x >> 3;
+    bool wide_pairs = (m & 3) == 0 && (((size_t)weight | (size_t)scale) & 15) == 0;
+    bool wide = ((split.symmetric | run) & 3) == 0 && ((size_t)others & 15) == 0;
+    auto fetch = [&](unsigned first, int stage) {
+        for (unsigned e = threadIdx.x; e < ROWS * 8; e += 128) {
+            unsigned i = e / 8, k = e % 8 * 4;
+            size_t place = ((size_t)component * n + row + i) * m + first + k;
+            unsigned count = row + i < n && first + k < m ? m - first - k : 0;
+            if (wide_pairs) {
+                copy_16(&w[stage][i][k], weight + place, count > 0);
+                copy_16(&s[stage][i][k], scale + place, count > 0);
+            } else {
+                for (unsigned q = 0; q < 4; q++) {
+                    copy_4(&w[stage][i][k + q], weight + place + q, q < count);
+                    copy_4(&s[stage][i][k + q], scale + place + q, q < count);
+                }
+            }
         }
-    for (unsigned first = 0; first < m; first += TILE) {
-        __syncthreads();
+        for (unsigned e = threadIdx.x; e < 32 * 8; e += 128) {
+            unsigned j = e / 8, k = e % 8 * 4;
+            const float* from = others + (size_t)(first + j) * width + start + k;
+            unsigned count = first + j < m && k < left ? left - k : 0;
+            if (wide) {
+                copy_16(&other[stage][j][k], from, count > 0);
+            } else {
+                for (unsigned q = 0; q < 4; q++) {
+                    copy_4(&other[stage][j][k + q], from + q, q < count);
+                }
+            }
+        }
+        commit_copies();
+    };
+    float u[R][4], sums[R][4] = {};
+#pragma unroll
+    for (int i = 0; i < R; i++)
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+            unsigned r = row + ty + 16 * i, f = 4 * tx + k;
+            u[i][k] = r < n && f < left ? own[(size_t)r * width + start + f] : 0.0f;
+        }
+    fetch(0, 0);
+    int stage = 0;
+#pragma unroll 1
+    for (unsigned first = 0; first < m; first += 32, stage ^= 1) {
+        if (first + 32 < m) fetch(first + 32, stage ^ 1);
+        else commit_copies();
+        wait_copies<1>();
+        // Each thread looks at what it has copied itself.
         int special = 0;
-        for (unsigned e = threadIdx.x; e < TILE * TILE; e += 256) {
-            unsigned i = e / TILE, j = e % TILE;
-            bool inside = row + i < n && first + j < m;
-            size_t place = ((size_t)component * n + row + i) * m + first + j;
-            w[i][j] = inside ? weight[place] : 0.0f;
-            s[i][j] = inside ? scale[place] : 0.0f;
-            special |= s[i][j] != 0.0f;
-            // Here i counts the other points and j the features.
-            inside = first + i < m && feature + j < split.symmetric;
-            other[i][j] = inside ? others[(size_t)(first + i) * width + start + feature + j] : 0.0f;
+        for (unsigned e = threadIdx.x; e < ROWS * 8; e += 128) {
+            const float* four = &s[stage][e / 8][e % 8 * 4];
+            for (int q = 0; q < 4; q++) special |= four[q] != 0.0f;
         }
         special = __syncthreads_or(special);
         if (!special) {
+#pragma unroll 8
+            for (int j = 0; j < 32; j++) {
+                float4 v = *(const float4*)&other[stage][j][4 * tx];
 #pragma unroll
-            for (int j = 0; j < TILE; j++)
-#pragma unroll
-                for (int i = 0; i < 2; i++)
-#pragma unroll
-                    for (int k = 0; k < 2; k++) {
-                        float d = u[i][k] - other[j][tx + 16 * k], weigh = w[ty + 16 * i][j];
-                        // A weight of 0 silences a difference that overflows.
-                        sums[i][k] = weigh == 0.0f ? sums[i][k] : fmaf(weigh, d, sums[i][k]);
+                for (int i = 0; i < R; i++) {
+                    float weigh = w[stage][ty + 16 * i][j];
+                    // A weight of 0 silences a difference that overflows.
+                    if (weigh != 0.0f) {
+                        sums[i][0] = fmaf(weigh, u[i][0] - v.x, sums[i][0]);
+                        sums[i][1] = fmaf(weigh, u[i][1] - v.y, sums[i][1]);
+                        sums[i][2] = fmaf(weigh, u[i][2] - v.z, sums[i][2]);
+                        sums[i][3] = fmaf(weigh, u[i][3] - v.w, sums[i][3]);
                     }
+                }
+            }
         } else {
-            for (int j = 0; j < TILE; j++)
-                for (int i = 0; i < 2; i++)
-                    for (int k = 0; k < 2; k++) {
-                        float v = other[j][tx + 16 * k], weigh = w[ty + 16 * i][j];
-                        float measure = s[ty + 16 * i][j];
-                        if (weigh == 0.0f) continue;
-                        float d = measure < 0.0f ? u[i][k] * 0.5f - v * 0.5f : u[i][k] - v;
+            for (int j = 0; j < 32; j++)
+#pragma unroll
+                for (int i = 0; i < R; i++) {
+                    float weigh = w[stage][ty + 16 * i][j], measure = s[stage][ty + 16 * i][j];
+                    if (weigh == 0.0f) continue;
+#pragma unroll
+                    for (int k = 0; k < 4; k++) {
+                        float d = difference(u[i][k], other[stage][j][4 * tx + k], measure < 0.0f);
                         if (measure != 0.0f) d = d / fabsf(measure);
                         sums[i][k] = fmaf(weigh, d, sums[i][k]);
                     }
+                }
         }
+        __syncthreads();
     }
-    for (int i = 0; i < 2; i++)
-        for (int k = 0; k < 2; k++) {
-            unsigned r = row + ty + 16 * i, f = feature + tx + 16 * k;
-            if (r < n && f < split.symmetric) at(da)[(size_t)r * width + start + f] = sums[i][k];
+#pragma unroll
+    for (int i = 0; i < R; i++)
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+            unsigned r = row + ty + 16 * i, f = 4 * tx + k;
+            if (r < n && f < left) at(da)[(size_t)r * width + start + f] = sums[i][k];
         }
 }
 
+// For few pairs and for many; both have the same results.
+BOUNDED_KERNEL(residual_norm_gradient_small, (128),
+    Mat a, Mat b, Mat weights, Mat scales, Mat da, unsigned n, unsigned m, Split split) {
+    after_others();
+    norm_gradient<1>(a, b, weights, scales, da, n, m, split);
+}
+
+BOUNDED_KERNEL(residual_norm_gradient_large, (128),
+    Mat a, Mat b, Mat weights, Mat scales, Mat da, unsigned n, unsigned m, Split split) {
+    after_others();
+    norm_gradient<4>(a, b, weights, scales, da, n, m, split);
+}
+
 constexpr unsigned SCATTER = 2048;
+// So few features have a sum for each thread.
+constexpr unsigned FEW = 32;
 // Sums in fixed point are of at most so many numbers.
 constexpr unsigned MOST_TERMS = 1 << 15;
 
@@ -267,7 +324,8 @@ BOUNDED_KERNEL(residual_max_gradient, (128),
     Mat grads, Mat args, Mat da, unsigned rows, unsigned m, Split split, float scale,
     unsigned per_component, Euclidean euclidean) {
     after_others();
-    __shared__ int low[SCATTER], high[SCATTER];
+    __shared__ int low[2 * SCATTER];
+    int* high = low + SCATTER;
     unsigned component = blockIdx.x / rows, row = blockIdx.x % rows;
     unsigned run = split.symmetric + split.asymmetric, width = run * split.components;
     size_t base = ((size_t)component * rows + row) * m;
@@ -298,6 +356,30 @@ BOUNDED_KERNEL(residual_max_gradient, (128),
         if (special != 0.0f) add_special(euclidean, out, row, rows, m, split);
     }
     out += split.symmetric;
+    if (split.asymmetric <= FEW) {
+        // Sums of features by lanes, of four warps: 4 x 32 x 32.
+        float* sums = (float*)low;
+        float* mine = sums + (threadIdx.x >> 5) * FEW * 32 + (threadIdx.x & 31);
+        for (unsigned f = 0; f < FEW; f++) mine[f * 32] = 0.0f;
+#pragma unroll
+        for (unsigned q = 0; q < HELD; q++) {
+            if (held_args[q] >= 0) mine[held_args[q] * 32] += held[q];
+        }
+        for (unsigned j = threadIdx.x + HELD * 128; j < m; j += 128) {
+            int f = __float_as_int(arg[j]);
+            if (f >= 0) mine[f * 32] += g[j] * scale;
+        }
+        __syncthreads();
+        // Four neighbours have a feature's four warps, and begin where no other thread reads.
+        unsigned f = threadIdx.x >> 2;
+        const float* part = sums + (threadIdx.x & 3) * FEW * 32 + f * 32;
+        float sum = 0.0f;
+        for (unsigned q = 0; q < 32; q++) sum += part[(q + threadIdx.x) & 31];
+        sum += __shfl_xor_sync(0xffffffffu, sum, 1);
+        sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+        if ((threadIdx.x & 3) == 0 && f < split.asymmetric) out[f] = sum;
+        return;
+    }
     float largest = 0.0f;
 #pragma unroll
     for (unsigned q = 0; q < HELD; q++) largest = larger(largest, fabsf(held[q]));

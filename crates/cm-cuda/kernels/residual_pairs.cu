@@ -122,14 +122,20 @@ static __device__ __forceinline__ void pairs(
                     } else if (arg_out) {
                         // The first of the four that has it.
                         int arg = quad[i][j];
-                        if (arg >= 0) {
+                        auto place_of = [&](const float* u, const float* v) {
                             float d[3];
 #pragma unroll
                             for (int q = 0; q < 3; q++) {
                                 bool exists = arg + q < (int)split.asymmetric;
                                 d[q] = exists ? u[arg + q] - v[arg + q] : 0.0f;
                             }
-                            arg += d[0] == found ? 0 : d[1] == found ? 1 : d[2] == found ? 2 : 3;
+                            return d[0] == found ? 0 : d[1] == found ? 1 : d[2] == found ? 2 : 3;
+                        };
+                        if (arg >= 0 && split.asymmetric <= CHUNK) {
+                            // The whole part is still in shared memory.
+                            arg += place_of(us + i * 16 * LINE, vs + j * 16 * LINE);
+                        } else if (arg >= 0) {
+                            arg += place_of(u, v);
                         }
                         arg_out[place] = __int_as_float(arg);
                     }
@@ -153,7 +159,7 @@ static __device__ __forceinline__ void pairs(
         }
 }
 
-// For few pairs and for many.
+// For few pairs and for many, of components of more than 32 features and of at most as many.
 BOUNDED_KERNEL(residual_pairs_small, (256),
     Mat x, Mat y, Mat distances, Mat norms, Mat args, unsigned n, unsigned m, Split split) {
     after_others();
@@ -164,4 +170,16 @@ BOUNDED_KERNEL(residual_pairs_large, (256, 2),
     Mat x, Mat y, Mat distances, Mat norms, Mat args, unsigned n, unsigned m, Split split) {
     after_others();
     pairs<4, 4, 64, 3>(x, y, distances, norms, args, n, m, split);
+}
+
+BOUNDED_KERNEL(residual_pairs_small_short, (256),
+    Mat x, Mat y, Mat distances, Mat norms, Mat args, unsigned n, unsigned m, Split split) {
+    after_others();
+    pairs<2, 1, 32, 3>(x, y, distances, norms, args, n, m, split);
+}
+
+BOUNDED_KERNEL(residual_pairs_large_short, (256, 2),
+    Mat x, Mat y, Mat distances, Mat norms, Mat args, unsigned n, unsigned m, Split split) {
+    after_others();
+    pairs<4, 4, 32, 3>(x, y, distances, norms, args, n, m, split);
 }

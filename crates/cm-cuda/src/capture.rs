@@ -7,6 +7,7 @@ use std::rc::Rc;
 use crate::arena::{self, Request};
 use crate::backend::CudaBackend;
 use crate::driver::{Graph, GraphBuilder};
+use crate::fuse::join_chains;
 use crate::launch::{Launch, Use};
 use crate::memory::{Arena, Buffer};
 use crate::operands::{Operands, skip_unread};
@@ -124,7 +125,7 @@ impl CudaBackend {
         drop(open);
         let mut launches = operands.with_early(self, launches);
         skip_unread(&mut launches);
-        let recorded = Recorded::new(self.device(), launches)?;
+        let recorded = Recorded::new(self.device(), join_chains(launches))?;
         Ok((result, recorded))
     }
 

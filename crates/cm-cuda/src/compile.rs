@@ -13,6 +13,8 @@ use crate::{Error, Precision, Result};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub(crate) enum Module {
+    /// Functions of one and two numbers.
+    Chain,
     Data,
     Density,
     Elementwise,
@@ -50,7 +52,8 @@ const WGMMA: &str = include_str!("../kernels/wgmma.cuh");
 impl Module {
     /// All there are.
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 23] = [
+    pub(crate) const ALL: [Self; 24] = [
+        Self::Chain,
         Self::Data,
         Self::Density,
         Self::Elementwise,
@@ -79,6 +82,7 @@ impl Module {
     /// The file's name.
     pub(crate) fn name(self) -> &'static str {
         match self {
+            Self::Chain => "chain.cu",
             Self::Data => "data.cu",
             Self::Density => "density.cu",
             Self::Elementwise => "elementwise.cu",
@@ -103,9 +107,10 @@ impl Module {
     /// The whole text that is compiled.
     pub(crate) fn source(self) -> String {
         let (before, own): (&[&str], _) = match self {
+            Self::Chain => (&[FUNCTIONS], include_str!("../kernels/chain.cu")),
             Self::Data => (&[PHILOX], include_str!("../kernels/data.cu")),
             Self::Density => (&[], include_str!("../kernels/density.cu")),
-            Self::Elementwise => (&[FUNCTIONS], include_str!("../kernels/elementwise.cu")),
+            Self::Elementwise => (&[], include_str!("../kernels/elementwise.cu")),
             Self::InfoNce => (&[], include_str!("../kernels/info_nce.cu")),
             Self::Iqe => (&[IQE], include_str!("../kernels/iqe.cu")),
             Self::IqeEights => (&[IQE], include_str!("../kernels/iqe_eights.cu")),

@@ -8,6 +8,7 @@ mod data;
 mod device;
 mod driver;
 mod error;
+mod fuse;
 mod heads;
 mod launch;
 mod memory;

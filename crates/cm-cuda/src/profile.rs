@@ -1,7 +1,8 @@
 //! How long each kernel of a captured step takes: `CM_CUDA_PROFILE=1`.
 //!
 //! After its first run, every kernel of a step runs alone, some times in one graph, and a table on
-//! stderr says how long each took and which ones it waits for. What cells hold is of no use afterwards.
+//! stderr says how long each took and which ones it waits for. What cells hold is of no use
+//! afterwards.
 
 use crate::driver::GraphBuilder;
 use crate::launch::Launch;

@@ -1,8 +1,8 @@
 //! Gradients of MRN's pairwise distances by products, against those by differences.
 
-use cm_cuda::{CudaBackend, Precision, testing};
+use cm_cuda::{Precision, testing};
 use cm_nn::testing::Exact;
-use cm_nn::{Initialiser, Over, Parameters, Result, Values, Var, gradients};
+use cm_nn::{Backend, DfdxBackend, Initialiser, Over, Parameters, Result, Values, Var, gradients};
 use cm_quasimetric::Head;
 
 /// Points that most pairs of are far apart, and some close, equal, or so far or so close that
@@ -25,7 +25,12 @@ fn points(rows: usize, width: usize, stream: u32) -> Vec<f32> {
 }
 
 /// The distances, and the gradients of a weighted sum of them.
-fn distances(backend: &CudaBackend, [n, m, width]: [usize; 3], factor: f32) -> Result<Vec<Values>> {
+fn distances<B: Backend>(
+    backend: &B,
+    head: Head,
+    [n, m, width]: [usize; 3],
+    factor: f32,
+) -> Result<Vec<Values>> {
     let mut set = Parameters::new(backend);
     let x = set.create("x", [n, width], Initialiser::Constant(0.0))?;
     let y = set.create("y", [m, width], Initialiser::Constant(0.0))?;
@@ -35,13 +40,21 @@ fn distances(backend: &CudaBackend, [n, m, width]: [usize; 3], factor: f32) -> R
     let weights = Exact::normal([n, m], 9).var(backend)?;
     let mut found = None;
     let (_, gradients) = gradients(backend, &[&set], || {
-        let distances = x.value()?.distance_pairs(&y.value()?, Head::MRN, None)?;
+        let distances = x.value()?.distance_pairs(&y.value()?, head, None)?;
         found = Some(distances.stop_gradient());
         distances.mul(&weights)?.sum(Over::All)
     })?;
     let gradients = [&x, &y].map(|parameter| gradients.get(parameter));
     let all = found.into_iter().chain(gradients.into_iter().flatten()).collect::<Vec<_>>();
     Var::read(&all.iter().collect::<Vec<_>>())
+}
+
+/// How far `found` is from `expected`, relative to the latter.
+fn error(found: &[f32], expected: &[f32]) -> f64 {
+    let norm =
+        |x: &mut dyn Iterator<Item = f32>| x.map(|x| f64::from(x).powi(2)).sum::<f64>().sqrt();
+    let difference = norm(&mut found.iter().zip(expected).map(|(a, b)| a - b));
+    difference / norm(&mut expected.iter().copied())
 }
 
 #[test]
@@ -52,22 +65,52 @@ fn gradients_by_products_are_those_by_differences() -> Result<()> {
     for sizes in [[256, 256, 512], [33, 70, 22], [1000, 600, 64], [1, 9, 8]] {
         // Of ordinary size; squares overflow.
         for factor in [1.0, 1e20] {
-            let expected = distances(&testing::backend(&[3], Precision::Highest), sizes, factor)?;
+            let single = testing::backend(&[3], Precision::Highest);
+            let expected = distances(&single, Head::MRN, sizes, factor)?;
             for precision in [Precision::Tf32, Precision::Bf16] {
-                let found = distances(&testing::backend(&[3, 4], precision), sizes, factor)?;
+                let both = testing::backend(&[3, 4], precision);
+                let found = distances(&both, Head::MRN, sizes, factor)?;
                 let [found_d, expected_d] = [&found[0], &expected[0]];
                 assert_eq!(found_d.replica(1), expected_d.replica(0), "{sizes:?}, {precision}");
                 for side in 1..3 {
-                    let (found, expected) = (found[side].replica(0), expected[side].replica(0));
-                    let norm = |x: &mut dyn Iterator<Item = f32>| {
-                        x.map(|x| f64::from(x).powi(2)).sum::<f64>().sqrt()
-                    };
-                    let error = norm(&mut found.iter().zip(expected).map(|(a, b)| a - b));
-                    let error = error / norm(&mut expected.iter().copied());
+                    let error = error(found[side].replica(0), expected[side].replica(0));
                     let what = format!("{sizes:?} times {factor}, {precision}, side {side}");
                     assert!(error < 1e-3, "{what}: {error}");
                 }
             }
+        }
+    }
+    Ok(())
+}
+
+/// Components of few and of many features, in tiles of all sizes, against the CPU.
+#[test]
+fn many_components_are_as_on_the_cpu() -> Result<()> {
+    if testing::device().is_none() {
+        return Ok(());
+    }
+    let head = |components| Head::Mrn { components, epsilon: 0.0 };
+    let cases = [
+        (8, [256, 256, 512]),
+        (8, [600, 1000, 512]),
+        (8, [33, 70, 48]),
+        (3, [70, 33, 30]),
+        (2, [300, 200, 160]),
+        (1, [1, 9, 8]),
+    ];
+    for (components, sizes) in cases {
+        let expected = distances(&DfdxBackend::new(3), head(components), sizes, 1.0)?;
+        let mut alone = None;
+        // Many seeds take larger tiles; the numbers are the same.
+        for seeds in [&[3][..], &[3, 4, 5, 6, 7, 8, 9, 10]] {
+            let backend = testing::backend(seeds, Precision::Highest);
+            let found = distances(&backend, head(components), sizes, 1.0)?;
+            for (what, (found, expected)) in found.iter().zip(&expected).enumerate() {
+                let error = error(found.replica(0), expected.replica(0));
+                assert!(error < 1e-4, "{components} components, {sizes:?}, {what}: {error}");
+            }
+            let found = found.iter().map(|x| x.replica(0).to_vec()).collect::<Vec<_>>();
+            assert_eq!(alone.get_or_insert_with(|| found.clone()), &found, "{sizes:?}");
         }
     }
     Ok(())

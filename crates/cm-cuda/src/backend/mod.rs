@@ -207,7 +207,7 @@ impl CudaBackend {
         self.submit(Launch { module, kernel, shape, arguments })
     }
 
-    fn submit(&self, launch: Launch) -> cm_nn::Result<()> {
+    pub(crate) fn submit(&self, launch: Launch) -> cm_nn::Result<()> {
         match &mut *self.recorder().borrow_mut() {
             Some(recorder) => recorder.push(launch),
             None => self.device().launch(&launch)?,
@@ -257,7 +257,8 @@ impl CudaBackend {
     }
 }
 
-fn elementwise_shape(count: u32, replicas: usize) -> LaunchShape {
+/// Blocks of 256 threads, at most as many as keep a device busy.
+pub(crate) fn elementwise_shape(count: u32, replicas: usize) -> LaunchShape {
     let blocks = count.div_ceil(THREADS).clamp(1, MOST_BLOCKS);
     let blocks = [blocks, 1, replicas as u32];
     LaunchShape { blocks, threads: THREADS, shared: 0, cluster: 1 }

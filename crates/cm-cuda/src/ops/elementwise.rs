@@ -1,8 +1,9 @@
 //! Constants, `scale x + shift`, functions of one number, and sums of gradients.
 
-use cm_nn::{Activation, Map, Result, Shape};
+use cm_nn::{Activation, Map, Result, Shape, Zip};
 
 use super::arguments;
+use super::chain::Chain;
 use crate::backend::CudaBackend;
 use crate::compile::Module::Elementwise;
 use crate::launch::Argument;
@@ -38,26 +39,19 @@ fn apply_affine(
     scale: f32,
     shift: f32,
 ) -> Result<CudaTensor> {
-    let y = backend.new_tensor(x.shape)?;
-    let arguments = arguments![x.read(), y.write(), x.count(), scale, shift];
-    backend.each(Elementwise, "affine", x.count(), arguments)?;
-    Ok(y)
+    Chain::load(x, x.shape).affine(scale, shift).run(backend)
 }
 
 pub(crate) fn map(backend: &CudaBackend, x: &CudaTensor, f: Map) -> Result<CudaTensor> {
     let place = backend.place(x);
-    let (code, low, high) = code_of(f)?;
-    let y = backend.new_tensor(x.shape)?;
-    let arguments = arguments![x.read(), y.write(), x.count(), code, low, high];
-    backend.each(Elementwise, "map", x.count(), arguments)?;
+    let (code, bounds) = code_of(f)?;
+    let y = Chain::load(x, x.shape).map(code, bounds).run(backend)?;
     Ok(backend.record(y, &[place], || {
         let x = x.clone();
         move |backend: &CudaBackend, slots: &mut crate::tape::Slots, dy: CudaTensor| {
             let Some(place) = place else { return Ok(()) };
-            let dx = backend.new_tensor(x.shape)?;
-            let arguments = arguments![x.read(), dy.read(), dx.write(), x.count(), code, low, high];
-            backend.each(Elementwise, "map_gradient", x.count(), arguments)?;
-            slots.add(place, dx);
+            let dx = Chain::load(&dy, x.shape).map_gradient(code, bounds, &x);
+            slots.add(place, dx.run(backend)?);
             Ok(())
         }
     }))
@@ -75,7 +69,7 @@ pub(crate) fn activation_code(activation: Activation) -> i32 {
 }
 
 /// The number of a function in `functions.cuh`, and its bounds if it has any.
-fn code_of(f: Map) -> Result<(i32, f32, f32)> {
+fn code_of(f: Map) -> Result<(i32, [f32; 2])> {
     let code = match f {
         Map::Activation(activation) => activation_code(activation),
         Map::Sigmoid => 5,
@@ -86,7 +80,7 @@ fn code_of(f: Map) -> Result<(i32, f32, f32)> {
         Map::Sqrt => 10,
         Map::Abs => 11,
         Map::Step => 12,
-        Map::Clamp { low, high } => return Ok((13, low, high)),
+        Map::Clamp { low, high } => return Ok((13, [low, high])),
         other => {
             return Err(cm_nn::Error::Setting {
                 setting: "function".into(),
@@ -95,7 +89,7 @@ fn code_of(f: Map) -> Result<(i32, f32, f32)> {
             });
         }
     };
-    Ok((code, 0.0, 0.0))
+    Ok((code, [0.0; 2]))
 }
 
 /// A matrix whose elements are added to a sum from element `start` on.
@@ -106,6 +100,8 @@ pub(crate) struct Part {
 
 /// How many parts one kernel adds.
 const MOST_PARTS: usize = 8;
+/// Sums of matrices of at most as many numbers are chains: larger ones are faster four at a time.
+const MOST_CHAINED: usize = 1 << 16;
 /// Bytes of `struct Parts`.
 const PARTS_SIZE: usize = MOST_PARTS * 24;
 
@@ -127,6 +123,16 @@ pub(crate) fn add_parts(
         let sum = add_parts(backend, shape, parts, None)?;
         parts = vec![Part { tensor: sum, start: 0 }];
         parts.extend(rest);
+    }
+    if let [first, others @ ..] = &parts[..]
+        && count <= MOST_CHAINED
+        && parts.iter().all(|part| part.tensor.shape == shape)
+    {
+        let sum = others
+            .iter()
+            .fold(Chain::load(&first.tensor, shape), |sum, part| sum.zip(Zip::Add, &part.tensor));
+        let product = factor.into_iter().fold(sum, |sum, factor| sum.zip(Zip::Mul, factor));
+        return product.run(backend);
     }
     let y = backend.new_tensor(shape)?;
     let is_quads = |size: usize| size.is_multiple_of(4);

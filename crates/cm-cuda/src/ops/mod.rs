@@ -1,5 +1,6 @@
 //! The operations, one file per family, forward beside backward.
 
+pub(crate) mod chain;
 pub(crate) mod density;
 pub(crate) mod distance;
 pub(crate) mod elementwise;

@@ -3,6 +3,7 @@
 use cm_nn::{Over, Reduce, Result};
 
 use super::arguments;
+use super::chain::Chain;
 use crate::backend::CudaBackend;
 use crate::compile::Module;
 use crate::tape::Slots;
@@ -49,9 +50,9 @@ pub(crate) fn apply(
         }
         Over::Rows => {
             let y = backend.new_tensor([1, columns])?;
-            let blocks = columns.div_ceil(32) as u32;
+            let blocks = columns.div_ceil(8) as u32;
             let arguments = arguments![x.read(), y.write(), rows as u32, columns as u32, code];
-            backend.run(Module::Reduce, "reduce_columns", blocks, 1024, 0, arguments)?;
+            backend.run(Module::Reduce, "reduce_columns", blocks, 256, 0, arguments)?;
             Ok(y)
         }
     }
@@ -92,6 +93,11 @@ fn gradient(
         Over::Rows => (columns, rows, 1, columns, 0, 1),
         Over::All => (1, rows * columns, 0, 1, 0, 0),
     };
+    if let Reduce::Sum | Reduce::Mean = f {
+        let spread = Chain::load_at(dy, [by_row, by_column], x.shape);
+        let spread = if f == Reduce::Mean { spread.divide(length as f32) } else { spread };
+        return spread.run(backend);
+    }
     let mut counts = None;
     if f == Reduce::Max {
         let found = backend.new_tensor([1, groups as usize])?;
@@ -109,7 +115,6 @@ fn gradient(
         dx.write(),
         columns,
         x.count(),
-        length,
         by_row,
         by_column,
         f as i32

@@ -109,12 +109,16 @@ fn by_pairs(
         m as u32,
         split.argument()
     ];
-    // As `residual_pairs.cu` has them; both tiles have the same results.
+    // As `residual_pairs.cu` has them; all have the same results.
     let [small, large] = [[32, 16], [64, 64]];
     let tiles = |[rows, columns]: Shape| n.div_ceil(rows) * m.div_ceil(columns);
-    let (kernel, tile, chunk) = match tiles(large) * backend.replicas() {
-        128.. => ("residual_pairs_large", large, 64),
-        _ => ("residual_pairs_small", small, 256),
+    let is_large = tiles(large) * backend.replicas() >= 128;
+    let is_short = split.symmetric.max(split.asymmetric) <= 32;
+    let (kernel, tile, chunk) = match (is_large, is_short) {
+        (true, true) => ("residual_pairs_large_short", large, 32),
+        (true, false) => ("residual_pairs_large", large, 64),
+        (false, true) => ("residual_pairs_small_short", small, 32),
+        (false, false) => ("residual_pairs_small", small, 256),
     };
     let shared = 3 * (tile[0] + tile[1]) * (chunk + 4) * 4;
     backend.run(ResidualPairs, kernel, tiles(tile) as u32, 256, shared as u32, arguments)?;

@@ -143,9 +143,14 @@ impl Pairs {
                 m as u32,
                 self.split.argument()
             ];
-            let tiles = n.div_ceil(TILE) * self.split.symmetric.div_ceil(TILE);
-            let blocks = (self.split.components * tiles) as u32;
-            backend.run(ResidualGradient, "residual_norm_gradient", blocks, 256, 0, arguments)?;
+            // As `residual_gradient.cu` has them.
+            let columns = self.split.components * self.split.symmetric.div_ceil(TILE);
+            let [small, large] = [16, 64].map(|rows| columns * n.div_ceil(rows));
+            let (kernel, blocks) = match large * backend.replicas() {
+                96.. => ("residual_norm_gradient_large", large),
+                _ => ("residual_norm_gradient_small", small),
+            };
+            backend.run(ResidualGradient, kernel, blocks as u32, 128, 0, arguments)?;
         }
         let nothing = Argument::Struct(vec![Argument::Nothing; 6], 104);
         self.add_maxima(backend, side, &gradient, nothing)?;

@@ -2,9 +2,9 @@
 
 use cm_nn::{Over, Reduce, Result, Shape, Zip};
 
-use super::{arguments, reduce};
+use super::chain::Chain;
+use super::reduce;
 use crate::backend::CudaBackend;
-use crate::compile::Module::Elementwise;
 use crate::tape::Slots;
 use crate::tensor::CudaTensor;
 
@@ -16,21 +16,7 @@ pub(crate) fn zip(
 ) -> Result<CudaTensor> {
     let shape = [x.shape[0].max(y.shape[0]), x.shape[1].max(y.shape[1])];
     let places = [backend.place(x), backend.place(y)];
-    let z = backend.new_tensor(shape)?;
-    let ([x_row, x_column], [y_row, y_column]) = (steps(x), steps(y));
-    let arguments = arguments![
-        x.read(),
-        y.read(),
-        z.write(),
-        shape[1] as u32,
-        z.count(),
-        x_row,
-        x_column,
-        y_row,
-        y_column,
-        f as i32
-    ];
-    backend.each(Elementwise, "zip", z.count(), arguments)?;
+    let z = Chain::load(x, shape).zip(f, y).run(backend)?;
     Ok(backend.record(z, &places, || {
         let (x, y) = (x.clone(), y.clone());
         move |backend: &CudaBackend, slots: &mut Slots, dz: CudaTensor| {
@@ -42,12 +28,6 @@ pub(crate) fn zip(
             Ok(())
         }
     }))
-}
-
-/// Distances between neighbouring rows and columns: 0 where they are repeated.
-fn steps(x: &CudaTensor) -> [u32; 2] {
-    let [rows, columns] = x.shape;
-    [if rows == 1 { 0 } else { columns as u32 }, u32::from(columns > 1)]
 }
 
 /// The gradient of the left (`side` 0) or right input, before repetitions are summed.
@@ -63,24 +43,7 @@ fn gradient(
         (Zip::Add, _) | (Zip::Sub, 0) => return Ok(dz.clone()),
         _ => {}
     }
-    let d = backend.new_tensor(dz.shape)?;
-    let ([x_row, x_column], [y_row, y_column]) = (steps(x), steps(y));
-    let arguments = arguments![
-        dz.read(),
-        x.read(),
-        y.read(),
-        d.write(),
-        dz.shape[1] as u32,
-        d.count(),
-        x_row,
-        x_column,
-        y_row,
-        y_column,
-        f as i32,
-        side as i32
-    ];
-    backend.each(Elementwise, "zip_gradient", d.count(), arguments)?;
-    Ok(d)
+    Chain::load(dz, dz.shape).zip_gradient(f, side, [x, y]).run(backend)
 }
 
 /// Sums a gradient over the directions in which an input of shape `to` was repeated.
