@@ -139,12 +139,17 @@ fn main() -> Result<()> {
         println!("eight seeds at once:");
         contrastive(&eight, 256, 512)?;
     }
-    println!("\nwithout products");
-    let backend = CudaBackend::new(&device, &[0], Precision::Highest)?;
-    for (rows, width) in [(256, 512), (1024, 512)] {
-        head(&backend, Head::MRN, rows, width)?;
-        head(&backend, Head::Iqe { groups: 64, reduction: Reduction::Mean }, rows, width)?;
+    for precision in [Precision::Highest, Precision::Tf32] {
+        let backend = CudaBackend::new(&device, &[0], precision)?;
+        println!("\nheads, {precision}");
+        for (rows, width) in [(256, 512), (1024, 512)] {
+            head(&backend, Head::MRN, rows, width)?;
+            head(&backend, Head::Mrn { components: 8, epsilon: 0.0 }, rows, width)?;
+            head(&backend, Head::Iqe { groups: 64, reduction: Reduction::Mean }, rows, width)?;
+        }
     }
+    println!("\noptimisers");
+    let backend = CudaBackend::new(&device, &[0], Precision::Tf32)?;
     optimiser(&backend, 10, 512, None)?;
     optimiser(&backend, 10, 512, Some(1.0))?;
     optimiser(&backend, 10, 1024, None)?;

@@ -28,7 +28,11 @@ fn describe(result: CUresult) -> String {
             _ => "unknown error".into(),
         }
     };
-    format!("{text} ({result:?})")
+    let hint = match result {
+        CUresult::CUDA_ERROR_OUT_OF_MEMORY => "; end other programs on the device",
+        _ => "",
+    };
+    format!("{text} ({result:?}){hint}")
 }
 
 /// Calls a function of the driver and names it in the error.
