@@ -86,22 +86,31 @@ BOUNDED_KERNEL(reduce_columns, (256), Mat x, Mat y, unsigned rows, unsigned colu
 }
 
 // The column sums of x, or of the products of x and y if y is given.
-KERNEL(column_sums, Mat x, Mat y, Mat sums, unsigned rows, unsigned columns) {
+BOUNDED_KERNEL(column_sums, (256), Mat x, Mat y, Mat sums, unsigned rows, unsigned columns) {
     after_others();
-    __shared__ float parts[8][33];
-    unsigned lane = threadIdx.x & 31, part = threadIdx.x >> 5, column = blockIdx.x * 32 + lane;
-    const float *a = at(x), *b = maybe(y);
+    __shared__ float parts[WARPS][COLUMNS];
+    unsigned part = threadIdx.x / COLUMNS, column = blockIdx.x * COLUMNS + threadIdx.x % COLUMNS;
+    const float *a = at(x) + column, *b = maybe(y);
+    unsigned count = column < columns ? rows : 0;
     float sum = 0.0f;
-    if (column < columns) {
-        for (unsigned i = part; i < rows; i += 8) {
-            size_t place = (size_t)i * columns + column;
-            sum += b ? a[place] * b[place] : a[place];
+    if (b) {
+        b += column;
+#pragma unroll 4
+        for (unsigned i = part; i < count; i += 32) {
+            sum += a[(size_t)i * columns] * b[(size_t)i * columns];
         }
+    } else {
+#pragma unroll 8
+        for (unsigned i = part; i < count; i += 32) sum += a[(size_t)i * columns];
     }
-    parts[part][lane] = sum;
+    for (int step = COLUMNS; step < 32; step <<= 1) {
+        sum += __shfl_xor_sync(0xffffffffu, sum, step);
+    }
+    if ((threadIdx.x & 31) < COLUMNS) parts[threadIdx.x >> 5][threadIdx.x & 31] = sum;
     __syncthreads();
     if (part != 0 || column >= columns) return;
-    for (int p = 1; p < 8; p++) sum += parts[p][lane];
+    sum = 0.0f;
+    for (int p = 0; p < WARPS; p++) sum += parts[p][threadIdx.x];
     at(sums)[column] = sum;
 }
 

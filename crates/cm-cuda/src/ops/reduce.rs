@@ -28,6 +28,11 @@ pub(crate) fn reduce(
     }))
 }
 
+/// Columns of a block, as `reduce.cu` has it.
+const COLUMNS: usize = 8;
+/// Numbers that one block reduces alone.
+const MOST_IN_A_BLOCK: usize = 8192;
+
 /// The reduction alone.
 pub(crate) fn apply(
     backend: &CudaBackend,
@@ -43,6 +48,12 @@ pub(crate) fn apply(
             by_blocks(backend, x, &y, rows, columns, code)?;
             Ok(y)
         }
+        // Row by row first, where one block would take long. Rows are of equal length: a mean of
+        // means is the mean.
+        Over::All if rows > 1 && rows * columns > MOST_IN_A_BLOCK => {
+            let parts = apply(backend, x, Over::Columns, f)?;
+            apply(backend, &parts, Over::All, f)
+        }
         Over::All => {
             let y = backend.new_tensor([1, 1])?;
             by_blocks(backend, x, &y, 1, rows * columns, code)?;
@@ -50,7 +61,7 @@ pub(crate) fn apply(
         }
         Over::Rows => {
             let y = backend.new_tensor([1, columns])?;
-            let blocks = columns.div_ceil(8) as u32;
+            let blocks = columns.div_ceil(COLUMNS) as u32;
             let arguments = arguments![x.read(), y.write(), rows as u32, columns as u32, code];
             backend.run(Module::Reduce, "reduce_columns", blocks, 256, 0, arguments)?;
             Ok(y)
@@ -132,7 +143,7 @@ pub(crate) fn column_sums(
     let [rows, columns] = x.shape;
     let sums = backend.new_tensor([1, columns])?;
     let arguments = arguments![x.read(), maybe_read(y), sums.write(), rows as u32, columns as u32];
-    let blocks = columns.div_ceil(32) as u32;
+    let blocks = columns.div_ceil(COLUMNS) as u32;
     backend.run(Module::Reduce, "column_sums", blocks, 256, 0, arguments)?;
     Ok(sums)
 }
