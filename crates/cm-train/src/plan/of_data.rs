@@ -24,7 +24,7 @@ const PAIRS: usize = 4_000;
 /// The share of pairs that cover less: trajectories also dawdle, turn round and stand still.
 const SHARE: f64 = 0.95;
 /// The policy is sent ahead at least so many times what one step covers: the data may go nowhere for
-/// long.
+/// long. Not so where luck throws trajectories about: straight ahead may be a door.
 const FULL_STEPS: f32 = 15.0;
 /// A link should be so many times longer than how far rows are from their nodes.
 const LINKS_TO_COVER: f32 = 3.0;
@@ -92,16 +92,22 @@ impl RoadMap {
         let away = quantile(found.away.clone(), COVERED);
         let link = settings.link.unwrap_or_else(|| wanted.max(LINKS_TO_COVER * away));
         let consecutive = [measure.points(&consecutive[0])?, measure.points(&consecutive[1])?];
+        let thrown = thrown(&sample.scaled, width, &sample.ends);
         let reach = match settings.reach {
             Some(reach) => reach,
             None => {
-                let single = measure.rows(&consecutive[0], &consecutive[1])?;
-                covered(lag)?.max(FULL_STEPS * quantile(single, SHARE)).max(link)
+                let far = match thrown.is_empty() {
+                    true => {
+                        let single = measure.rows(&consecutive[0], &consecutive[1])?;
+                        FULL_STEPS * quantile(single, SHARE)
+                    }
+                    false => 0.0,
+                };
+                covered(lag)?.max(far).max(link)
             }
         };
         let rule = Rule { link, reach, steps: steps as u32, radius: None };
         let nodes = some(&found.nodes)?;
-        let thrown = thrown(&sample.scaled, width, &sample.ends);
         let passages = Passages { found: &found, ends: &sample.ends, thrown: &thrown, lag };
         let links = passages.links(&measure.pairs(&nodes, &nodes)?, [link, reach]);
         let states =

@@ -29,6 +29,8 @@ const LOOKS: usize = 2;
 /// An episode that comes no nearer to its target in so many times the steps that it was sent ahead
 /// is stuck.
 const PATIENCE: usize = 2;
+/// How often the wait of an episode without a way is doubled, at most.
+const LONGEST: usize = 4;
 /// How near a node is as good as reached, as a share of the longest link.
 const REACHED: f32 = 0.25;
 
@@ -59,8 +61,8 @@ struct Walk {
     /// Steps until the next look.
     wait: usize,
     planned: bool,
-    /// Whether it was once without a way.
-    counted: bool,
+    /// How often it was without a way.
+    lost: usize,
     /// What was left of the way at the last look, and how many steps ago that was.
     remaining: Option<(f32, usize)>,
 }
@@ -145,7 +147,7 @@ impl<'a> Walker<'a> {
                 since: 0,
                 wait: 0,
                 planned: false,
-                counted: false,
+                lost: 0,
                 remaining: None,
             };
             self.walks.insert(number, walk);
@@ -265,10 +267,11 @@ impl<'a> Walker<'a> {
         }
         for place in places {
             let Some(walk) = self.walks.get_mut(&of[place]) else { continue };
-            self.walked.no_way += usize::from(!walk.counted);
-            // Straight to the goal, and another try when that has not helped for a while.
-            walk.counted = true;
-            walk.wait = PATIENCE * self.map.rule.steps as usize;
+            self.walked.no_way += usize::from(walk.lost == 0);
+            // Straight to the goal, and another try when that has not helped for a while, longer each
+            // time.
+            walk.wait = PATIENCE * (self.map.rule.steps as usize) << walk.lost.min(LONGEST);
+            walk.lost += 1;
         }
         // Those with a new path are sent as far along it as they may be, at once.
         self.send(&planned, points, values, of)
