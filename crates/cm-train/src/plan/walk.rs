@@ -270,7 +270,7 @@ impl<'a> Walker<'a> {
             self.walked.no_way += usize::from(walk.lost == 0);
             // Straight to the goal, and another try when that has not helped for a while, longer each
             // time.
-            walk.wait = PATIENCE * (self.map.rule.steps as usize) << walk.lost.min(LONGEST);
+            walk.wait = (PATIENCE * self.map.rule.steps as usize) << walk.lost.min(LONGEST);
             walk.lost += 1;
         }
         // Those with a new path are sent as far along it as they may be, at once.
