@@ -33,6 +33,9 @@ pub(crate) struct Arguments {
     /// Episodes per evaluation; 300, or 1,500 with --full.
     #[arg(long)]
     episodes: Option<usize>,
+    /// Evaluate every so many steps; 1,000, or 5,000 with --full.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    evaluate_every: Option<u64>,
     /// Which methods.
     #[arg(long, value_delimiter = ',', default_value = "cmd1,cmd2,qrl,crl,q-learning,gcbc")]
     methods: Vec<Method>,
@@ -67,6 +70,7 @@ pub(crate) fn run(arguments: &Arguments, device: Device) -> anyhow::Result<()> {
 fn jobs(arguments: &Arguments, out: &Path) -> anyhow::Result<Vec<Job>> {
     let (steps, seeds, episodes, every) =
         if arguments.full { (500_000, 3, 1_500, 5_000) } else { (10_000, 1, 300, 1_000) };
+    let every = arguments.evaluate_every.unwrap_or(every);
     let seeds = arguments.seeds.unwrap_or(seeds);
     if seeds == 0 || arguments.methods.is_empty() {
         bail!("expected at least one seed and one method");
