@@ -107,3 +107,41 @@ fn a_run_goes_from_the_cpu_to_the_gpu_and_back() {
         assert_eq!(names, [(0, "cpu"), (10, "cuda:0,highest"), (20, "cpu")], "{method}");
     }
 }
+
+/// What a loss says of training that goes well, after many steps and in every seed.
+#[test]
+fn long_training_does_not_diverge() {
+    if testing::device().is_none() {
+        return;
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    // On the CPU these are about 1.2 and 1 throughout.
+    for (method, loss, most) in
+        [(Method::Cmd1, "contrastive_loss", 2.5), (Method::Cmd2, "constraint", 25.0)]
+    {
+        let runs = [0, 1, 2, 3, 4, 5, 6, 7].map(|seed| RunSettings {
+            seed,
+            steps: 20_000,
+            evaluate_every: 0,
+            checkpoint_every: 20_000,
+            ..RunSettings::plane(method)
+        });
+        let tasks = runs.each_ref().map(|run| run.task.open().unwrap());
+        let folders = runs.each_ref().map(|run| {
+            RunFolder::new(scratch.path().join(format!("{}-{}", method.key(), run.seed)))
+        });
+        let replicas = [0, 1, 2, 3, 4, 5, 6, 7].map(|at| {
+            let (settings, task, folder) = (&runs[at], &tasks[at], &folders[at]);
+            Replica { settings, task, folder }
+        });
+        let reports = GPU.train(&replicas, &AtomicBool::new(false), |_, _| {}).unwrap();
+        assert!(reports.into_iter().all(|report| report.unwrap().finished));
+        for (seed, folder) in folders.iter().enumerate() {
+            for row in read_metrics(&folder.metrics_file()).unwrap().iter().skip(10) {
+                let found = row.values.iter().find(|(name, _)| name == loss).unwrap().1;
+                let step = row.step;
+                assert!(found < most, "{method}, seed {seed}: {loss} is {found} at step {step}");
+            }
+        }
+    }
+}
