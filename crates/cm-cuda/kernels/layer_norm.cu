@@ -1,8 +1,5 @@
 // Layer normalisation, and rows of length 1: one warp a row.
 
-// Numbers of a row that a lane has in registers: those of 512 columns.
-constexpr unsigned HELD = 16;
-
 // normal = (x - mean) / deviation and y = gain normal + bias.
 KERNEL(layer_norm,
     Mat x, Mat gain, Mat bias, Mat normal, Mat deviation, Mat y, unsigned rows, unsigned columns,
@@ -11,38 +8,20 @@ KERNEL(layer_norm,
     unsigned row = FIRST >> 5, lane = threadIdx.x & 31;
     if (row >= rows) return;
     const float* in = at(x) + (size_t)row * columns;
-    float held[HELD], sum = 0.0f;
-#pragma unroll
-    for (unsigned q = 0; q < HELD; q++) {
-        unsigned i = lane + 32 * q;
-        held[q] = i < columns ? in[i] : 0.0f;
-    }
-#pragma unroll
-    for (unsigned q = 0; q < HELD; q++) sum += held[q];
-    for (unsigned i = lane + 32 * HELD; i < columns; i += 32) sum += in[i];
-    float mean = warp_sum(sum) / (float)columns, squares = 0.0f;
-#pragma unroll
-    for (unsigned q = 0; q < HELD; q++) {
-        float apart = held[q] - mean;
-        if (lane + 32 * q < columns) squares += apart * apart;
-    }
-    for (unsigned i = lane + 32 * HELD; i < columns; i += 32) {
-        squares += (in[i] - mean) * (in[i] - mean);
-    }
+    float sum = 0.0f;
+    for (unsigned i = lane; i < columns; i += 32) sum += in[i];
+    float mean = warp_sum(sum) / (float)columns;
+    float squares = 0.0f;
+    for (unsigned i = lane; i < columns; i += 32) squares += (in[i] - mean) * (in[i] - mean);
     float spread = sqrtf(warp_sum(squares) / (float)columns + epsilon);
     float* centred = at(normal) + (size_t)row * columns;
     float* out = at(y) + (size_t)row * columns;
     const float *gains = at(gain), *biases = at(bias);
-    auto put = [&](unsigned i, float value) {
-        float h = (value - mean) / spread;
+    for (unsigned i = lane; i < columns; i += 32) {
+        float h = (in[i] - mean) / spread;
         centred[i] = h;
         out[i] = gains[i] * h + biases[i];
-    };
-#pragma unroll
-    for (unsigned q = 0; q < HELD; q++) {
-        if (lane + 32 * q < columns) put(lane + 32 * q, held[q]);
     }
-    for (unsigned i = lane + 32 * HELD; i < columns; i += 32) put(i, in[i]);
     if (lane == 0) at(deviation)[row] = spread;
 }
 
@@ -56,20 +35,8 @@ KERNEL(layer_norm_gradient,
     const float* grad = at(dy) + (size_t)row * columns;
     const float* centred = at(normal) + (size_t)row * columns;
     const float* gains = at(gain);
-    float held[HELD], heights[HELD], sum = 0.0f, along = 0.0f;
-#pragma unroll
-    for (unsigned q = 0; q < HELD; q++) {
-        unsigned i = lane + 32 * q;
-        bool exists = i < columns;
-        held[q] = exists ? __fmul_rn(grad[i], gains[i]) : 0.0f;
-        heights[q] = exists ? centred[i] : 0.0f;
-    }
-#pragma unroll
-    for (unsigned q = 0; q < HELD; q++) {
-        sum += held[q];
-        along += held[q] * heights[q];
-    }
-    for (unsigned i = lane + 32 * HELD; i < columns; i += 32) {
+    float sum = 0.0f, along = 0.0f;
+    for (unsigned i = lane; i < columns; i += 32) {
         float g = __fmul_rn(grad[i], gains[i]);
         sum += g;
         along += g * centred[i];
@@ -77,12 +44,7 @@ KERNEL(layer_norm_gradient,
     float mean = warp_sum(sum) / (float)columns, slope = warp_sum(along) / (float)columns;
     float spread = at(deviation)[row];
     float* out = at(dx) + (size_t)row * columns;
-#pragma unroll
-    for (unsigned q = 0; q < HELD; q++) {
-        unsigned i = lane + 32 * q;
-        if (i < columns) out[i] = (held[q] - mean - heights[q] * slope) / spread;
-    }
-    for (unsigned i = lane + 32 * HELD; i < columns; i += 32) {
+    for (unsigned i = lane; i < columns; i += 32) {
         float g = __fmul_rn(grad[i], gains[i]);
         out[i] = (g - mean - centred[i] * slope) / spread;
     }
