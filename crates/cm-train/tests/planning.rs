@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use cm_envs::Rollout;
 use cm_train::{
-    Device, Links, Method, Model, PlanSettings, RoadMap, RunFolder, RunSettings, Task,
+    Device, Links, Method, Model, PlanSettings, RoadMap, RunFolder, RunSettings, Task, Walked,
     read_evaluations, train,
 };
 
@@ -55,7 +55,8 @@ fn a_map_is_the_same_for_the_same_seed_and_is_read_back() {
     assert!(map.is_of(&SMALL) && !map.is_of(&PlanSettings { seed: 1, ..SMALL }));
     let [link, reach] = map.lengths();
     assert!(link > 0.0 && link <= reach);
-    assert!(map.links().iter().all(|&(from, to, length)| from != to && length <= reach));
+    // Against the way the data goes links are twenty times as long.
+    assert!(map.links().iter().all(|&(from, to, length)| from != to && length <= 20.0 * reach));
     let file = scratch.path().join("a.roads");
     map.save(&file).unwrap();
     assert_eq!(RoadMap::load(&file, &model, &task).unwrap(), map);
@@ -83,7 +84,7 @@ fn what_is_not_the_map_of_this_model_and_its_data_is_refused_by_name() {
     refused(&other, &other_task, &names);
     refused(&model, &other_task, &["other data", "pointmaze, data 0", "rows"]);
     let whole = std::fs::read(&file).unwrap();
-    for (place, wanted) in [(0, "a road map"), (7, "version 2"), (60, "checksum")] {
+    for (place, wanted) in [(0, "a road map"), (7, "version 3"), (60, "checksum")] {
         let mut bytes = whole.clone();
         bytes[place] ^= 64;
         std::fs::write(&file, bytes).unwrap();
@@ -110,16 +111,16 @@ fn without_a_way_the_policy_goes_straight_and_it_is_counted() {
     let on_the_way = straight.outcomes.iter().filter(|outcome| outcome.steps > 0).count();
     assert_eq!(walked.walked.unwrap().no_way, on_the_way);
     assert_eq!(walked.outcomes, straight.outcomes);
-    // With ways, over the shorter half of all pairs that are near in space, they differ; and the same
-    // map gives the same episodes.
+    // Over the shorter half of all pairs that are near in space there are ways. The policy, hardly
+    // trained, gets nowhere on them, so that others are looked for; the same map gives the same.
     let all = RoadMap::new(&model, map.nodes(), Links { radius: 1e6, longest: 1e6 }).unwrap();
     let mut lengths: Vec<f32> = all.links().iter().map(|link| link.2).collect();
     lengths.sort_by(f32::total_cmp);
     let links = Links { radius: 25.0, longest: lengths[lengths.len() / 2] };
     let map = RoadMap::new(&model, map.nodes(), links).unwrap();
     let walked = model.evaluate_on(&map, world, &plan).unwrap();
-    assert_eq!(walked.walked.unwrap().no_way, 0);
-    assert!(walked.outcomes != straight.outcomes);
+    let Walked { no_way, replanned } = walked.walked.unwrap();
+    assert!(no_way == 0 && replanned > 0, "{no_way} {replanned}");
     assert_eq!(model.evaluate_on(&map, world, &plan).unwrap(), walked);
 }
 

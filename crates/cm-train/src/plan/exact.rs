@@ -56,7 +56,7 @@ impl Exact {
     }
 
     fn ways(&self, goal: usize) -> Vec<Way> {
-        self.map.ways(&self.near(goal, true))
+        self.map.ways(&self.near(goal, true), &std::collections::BTreeMap::new())
     }
 
     /// The composed distance from every state to a goal.

@@ -9,7 +9,7 @@ use crate::{Model, Result};
 /// Maps of so many nodes are searched whole.
 const FEW: usize = 256;
 /// Otherwise the metric decides between so many nodes, the nearest ones as the model sees states.
-const NEAR: usize = 16;
+const NEAR: usize = 8;
 
 /// Where a state is on a map.
 pub(super) struct Found {

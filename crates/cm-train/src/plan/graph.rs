@@ -1,7 +1,7 @@
 //! Shortest ways through a directed graph.
 
 use std::cmp::{Ordering, Reverse};
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 
 /// What remains from a node: how far, and the next node if it is not the end.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -25,8 +25,13 @@ pub(crate) fn by_ends(nodes: usize, links: &[(u32, u32, f32)]) -> [Neighbours; 2
 }
 
 /// The shortest way from every node to any of `ends`, each with what remains from there (Dijkstra).
-/// `neighbours` are those from which links lead to a node.
-pub(crate) fn shortest(neighbours: &Neighbours, ends: &[(u32, f32)]) -> Vec<Way> {
+/// `neighbours` are those from which links lead to a node; links to nodes that are shunned are longer
+/// by what is given with them.
+pub(crate) fn shortest(
+    neighbours: &Neighbours,
+    ends: &[(u32, f32)],
+    shunned: &BTreeMap<u32, f32>,
+) -> Vec<Way> {
     let mut ways = vec![Way { remaining: f32::INFINITY, next: None }; neighbours.len()];
     let mut reached = BinaryHeap::new();
     let offer = |ways: &mut [Way], reached: &mut BinaryHeap<_>, node: u32, way: Way| {
@@ -43,6 +48,7 @@ pub(crate) fn shortest(neighbours: &Neighbours, ends: &[(u32, f32)]) -> Vec<Way>
         if remaining > ways[node as usize].remaining {
             continue;
         }
+        let remaining = remaining + shunned.get(&node).copied().unwrap_or(0.0);
         for &(other, length) in &neighbours[node as usize] {
             let way = Way { remaining: remaining + length, next: Some(node) };
             offer(&mut ways, &mut reached, other, way);
@@ -83,12 +89,17 @@ mod tests {
         // 0 -> 1 -> 2 and a detour 0 -> 3 -> 2; 4 is alone.
         let links = [(0, 1, 1.0), (1, 2, 1.0), (0, 3, 0.25), (3, 2, 0.5)];
         let [into, onto] = by_ends(5, &links);
-        let ways = shortest(&into, &[(2, 0.0)]);
+        let none = BTreeMap::new();
+        let ways = shortest(&into, &[(2, 0.0)], &none);
         let found: Vec<_> = ways.iter().map(|way| way.remaining).collect();
         assert_eq!(found, [0.75, 1.0, 0.0, 0.5, f32::INFINITY]);
         assert_eq!(ways[0].next, Some(3));
-        let ways = shortest(&into, &[(2, 3.0), (1, 0.5)]);
+        let ways = shortest(&into, &[(2, 3.0), (1, 0.5)], &none);
         assert_eq!((ways[0].remaining, ways[0].next), (1.5, Some(1)));
-        assert_eq!(shortest(&onto, &[(0, 0.0)])[2].remaining, 0.75);
+        assert_eq!(shortest(&onto, &[(0, 0.0)], &none)[2].remaining, 0.75);
+        // Not over 3 if it is shunned.
+        let ways = shortest(&into, &[(2, 0.0)], &BTreeMap::from([(3, 2.0)]));
+        assert_eq!((ways[0].remaining, ways[0].next), (2.0, Some(1)));
+        assert_eq!(ways[3].remaining, 0.5);
     }
 }

@@ -108,7 +108,14 @@ impl RoadMap {
         };
         let rule = Rule { link, reach, steps: steps as u32, radius: None };
         let nodes = some(&found.nodes)?;
-        let passages = Passages { found: &found, ends: &sample.ends, thrown: &thrown, lag };
+        let passages = Passages {
+            found: &found,
+            states: &sample.scaled,
+            width,
+            ends: &sample.ends,
+            thrown: &thrown,
+            lag,
+        };
         let links = passages.links(&measure.pairs(&nodes, &nodes)?, [link, reach]);
         let states =
             found.nodes.iter().flat_map(|&row| &sample.states[row * width..][..width]).copied();

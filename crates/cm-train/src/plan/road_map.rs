@@ -1,5 +1,7 @@
 //! Far distances composed of near ones.
 
+use std::collections::BTreeMap;
+
 use cm_nn::check::positive;
 use serde::{Deserialize, Serialize};
 
@@ -160,7 +162,8 @@ impl RoadMap {
         let nodes = measure.points(&self.nodes)?;
         let (start_points, goal_point) = (measure.points(starts)?, measure.points(goal)?);
         let direct = measure.pairs(&start_points, &goal_point)?;
-        let ways = self.ways(&self.ends(&measure, &nodes, goal, &goal_point)?.remove(0));
+        let ends = self.ends(&measure, &nodes, goal, &goal_point)?.remove(0);
+        let ways = self.ways(&ends, &BTreeMap::new());
         let entries = self.entries(&measure, &nodes, starts, &start_points, false)?;
         let starts = starts.chunks_exact(self.width).zip(direct).zip(entries);
         Ok(starts
@@ -168,9 +171,10 @@ impl RoadMap {
             .collect())
     }
 
-    /// The shortest way from every node, given the last links.
-    pub(super) fn ways(&self, ends: &[(u32, f32)]) -> Vec<Way> {
-        shortest(&self.into, ends)
+    /// The shortest way from every node, given the last links, and what is added to links to nodes
+    /// that are shunned.
+    pub(super) fn ways(&self, ends: &[(u32, f32)], shunned: &BTreeMap<u32, f32>) -> Vec<Way> {
+        shortest(&self.into, ends, shunned)
     }
 
     /// For each goal the nodes that it can be reached from, and how far it is from there.

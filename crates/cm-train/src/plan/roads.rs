@@ -1,5 +1,7 @@
 //! Ways that the data took, and the learned distances along them.
 
+use std::collections::BTreeMap;
+
 use cm_nn::{Matrix, Snapshot};
 use cm_replay::{Dataset, Split};
 use rayon::prelude::*;
@@ -155,12 +157,12 @@ impl Roads {
 
     /// The shortest way from every node to one; infinite where there is none.
     pub(crate) fn ways_to(&self, goal: usize) -> Vec<Way> {
-        shortest(&self.into, &[(goal as u32, 0.0)])
+        shortest(&self.into, &[(goal as u32, 0.0)], &BTreeMap::new())
     }
 
     /// The shortest way from one node to every other, backwards: `next` is the node before.
     pub(crate) fn ways_from(&self, start: usize) -> Vec<Way> {
-        shortest(&self.onto, &[(start as u32, 0.0)])
+        shortest(&self.onto, &[(start as u32, 0.0)], &BTreeMap::new())
     }
 
     /// How many states and links there are.

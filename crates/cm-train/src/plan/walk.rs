@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use rayon::prelude::*;
-
 use super::find::{Nodes, find, is_large};
 use super::graph::Way;
 use super::measure::{Measure, Points, gather_from};
@@ -41,24 +39,31 @@ pub(crate) struct Walker<'a> {
     model: &'a Model,
     nodes: &'a Nodes<'a>,
     walks: BTreeMap<usize, Walk>,
+    /// Steps between looks, and steps so far: all episodes look at the same time, which costs less.
     every: usize,
+    clock: usize,
     pub(crate) walked: Walked,
 }
 
 /// One episode on its way.
 struct Walk {
+    /// The nodes that the goal can be reached from, and how far it is from there.
+    ends: Vec<(u32, f32)>,
+    /// Nodes that it could not be brought to, and how much longer links to them are for that.
+    shunned: BTreeMap<u32, f32>,
     ways: Vec<Way>,
     /// The nodes to pass, and the goal's own point.
     path: Vec<u32>,
     goal_point: Vec<f32>,
     /// The place in the path that the policy is sent to; that behind the last node is the goal.
     at: usize,
-    /// How far ahead it is sent: less where it did not get on.
-    trust: f32,
+    /// If it was stuck: how far along the path it is sent, until it is past the node that it was sent
+    /// to.
+    careful: Option<(f32, Option<u32>)>,
     /// The least distance to its target, and the steps since it was.
     nearest: f32,
     since: usize,
-    /// Steps until the next look.
+    /// Looks to leave out.
     wait: usize,
     planned: bool,
     /// How often it was without a way.
@@ -73,7 +78,7 @@ impl<'a> Walker<'a> {
         let measure = Measure::new(model)?;
         let every = (map.rule.steps as usize / LOOKS).max(1);
         let (walks, walked) = (BTreeMap::new(), Walked::default());
-        Ok(Self { map, measure, model, nodes, walks, every, walked })
+        Ok(Self { map, measure, model, nodes, walks, every, clock: 0, walked })
     }
 
     /// Replaces the goals of the episodes `numbers` by what the policy is sent to now.
@@ -82,15 +87,20 @@ impl<'a> Walker<'a> {
         let columns = self.model.dimensions().goal_columns();
         self.begin(numbers, goals)?;
         let mut looks = Vec::new();
-        for (row, number) in numbers.iter().enumerate() {
+        let rows = match self.clock.is_multiple_of(self.every) {
+            true => numbers,
+            false => &[],
+        };
+        self.clock += 1;
+        for (row, number) in rows.iter().enumerate() {
             if let Some(walk) = self.walks.get_mut(number) {
                 match walk.wait {
                     0 => looks.push(row),
                     _ => walk.wait -= 1,
                 }
-                walk.since += 1;
+                walk.since += self.every;
                 if let Some((_, steps)) = &mut walk.remaining {
-                    *steps += 1;
+                    *steps += self.every;
                 }
             }
         }
@@ -134,15 +144,17 @@ impl<'a> Walker<'a> {
                 found.iter().map(|found| self.map.near_found(found, true)).collect()
             }
         };
-        let trees: Vec<Vec<Way>> = ends.par_iter().map(|ends| self.map.ways(ends)).collect();
         let points_of = points_of.chunks_exact(points.columns());
-        for (((number, _), ways), point) in fresh.into_iter().zip(trees).zip(points_of) {
+        for (((number, _), ends), point) in fresh.into_iter().zip(ends).zip(points_of) {
+            let shunned = BTreeMap::new();
             let walk = Walk {
-                ways,
+                ways: self.map.ways(&ends, &shunned),
+                ends,
+                shunned,
                 path: Vec::new(),
                 goal_point: point.to_vec(),
                 at: 0,
-                trust: self.map.rule.reach,
+                careful: None,
                 nearest: f32::INFINITY,
                 since: 0,
                 wait: 0,
@@ -176,7 +188,8 @@ impl<'a> Walker<'a> {
         let (mut from, mut to, mut windows) = (Vec::new(), Vec::new(), Vec::new());
         for (place, number) in of.iter().enumerate() {
             let Some(walk) = self.walks.get(number).filter(|walk| walk.planned) else { continue };
-            let end = (walk.at + WINDOW).min(walk.path.len() + 1);
+            let window = if walk.careful.is_some() { 1 } else { WINDOW };
+            let end = (walk.at + window).min(walk.path.len() + 1);
             windows.push((*number, end - walk.at));
             for step in walk.at..end {
                 from.extend_from_slice(&values[place * columns..][..columns]);
@@ -204,23 +217,23 @@ impl<'a> Walker<'a> {
             first += count;
             let Some(walk) = self.walks.get_mut(&number) else { continue };
             let before = walk.at;
-            walk.advance(ahead, link);
+            walk.advance(ahead, [link, reach]);
             let distance = ahead[walk.at - before];
-            if walk.at > before {
-                (walk.nearest, walk.since) = (distance, 0);
-                walk.trust = (1.25 * walk.trust).min(reach);
-            } else if distance < 0.98 * walk.nearest {
+            // A careful one is half way before the goal: from here it is sent on.
+            let half_way = walk.at < walk.path.len()
+                && walk.careful.is_some_and(|(limit, _)| distance <= 0.5 * limit);
+            if walk.at > before || distance < 0.98 * walk.nearest {
                 (walk.nearest, walk.since) = (distance, 0);
             }
             let stuck = walk.since > patience;
             if stuck {
-                walk.trust = (0.5 * walk.trust).max(0.5 * link);
+                walk.fail(self.map);
             }
-            if stuck || distance > OFF * reach {
+            if stuck || half_way || distance > OFF * reach {
                 walk.planned = false;
-                self.walked.replanned += 1;
+                self.walked.replanned += usize::from(!half_way);
             } else {
-                walk.wait = walk.until_half_way(distance, self.every, patience) - 1;
+                walk.wait = walk.until_half_way(distance, self.every, patience) / self.every - 1;
             }
         }
         Ok(())
@@ -270,7 +283,8 @@ impl<'a> Walker<'a> {
             self.walked.no_way += usize::from(walk.lost == 0);
             // Straight to the goal, and another try when that has not helped for a while, longer each
             // time.
-            walk.wait = (PATIENCE * self.map.rule.steps as usize) << walk.lost.min(LONGEST);
+            let patience = PATIENCE * self.map.rule.steps as usize;
+            walk.wait = (patience << walk.lost.min(LONGEST)) / self.every;
             walk.lost += 1;
         }
         // Those with a new path are sent as far along it as they may be, at once.
@@ -302,24 +316,35 @@ impl<'a> Walker<'a> {
 impl Walk {
     /// Takes the shortest way over one of the nodes nearby, if there is any.
     fn take(&mut self, near: &[(u32, f32)]) -> bool {
-        let ways = near.iter().map(|&(node, d)| (d + self.ways[node as usize].remaining, node));
-        let best = ways.min_by(|a, b| a.0.total_cmp(&b.0));
-        let Some((_, entry)) = best.filter(|(remaining, _)| remaining.is_finite()) else {
-            return false;
-        };
+        let Some((left, entry)) = self.best(near) else { return false };
         let next = |&node: &u32| self.ways[node as usize].next;
         self.path = std::iter::successors(Some(entry), next).collect();
         (self.at, self.since, self.nearest) = (0, 0, f32::INFINITY);
+        let past = |node: u32| left <= self.ways[node as usize].remaining;
+        self.careful = self.careful.filter(|(_, failed)| !failed.is_some_and(past));
+        if let Some((limit, _)) = self.careful {
+            let mut places = (0..=self.path.len()).rev();
+            let within = |&place: &usize| left - self.remaining_at(place) <= limit;
+            self.at = places.find(within).unwrap_or(0);
+        }
         self.planned = true;
         self.remaining = None;
         true
     }
 
+    /// The shortest way over one of the nodes nearby: how long it is, and the node.
+    fn best(&self, near: &[(u32, f32)]) -> Option<(f32, u32)> {
+        let shunned = |node| self.shunned.get(&node).copied().unwrap_or(0.0);
+        let remaining = |node: u32| self.ways[node as usize].remaining;
+        let ways = near.iter().map(|&(node, d)| (d + shunned(node) + remaining(node), node));
+        let best = ways.min_by(|a, b| a.0.total_cmp(&b.0));
+        best.filter(|(remaining, _)| remaining.is_finite())
+    }
+
     /// Steps until it may be half way to its target, which is so far, if it gets on as since the
     /// last look; from `least` to `most`.
     fn until_half_way(&mut self, distance: f32, least: usize, most: usize) -> usize {
-        let beyond = self.path.get(self.at).map_or(0.0, |&node| self.ways[node as usize].remaining);
-        let left = distance + beyond;
+        let left = distance + self.remaining_at(self.at);
         let before = self.remaining.replace((left, 0));
         let pace = before.map_or(0.0, |(before, steps)| (before - left) / steps.max(1) as f32);
         match pace > 0.0 {
@@ -329,11 +354,34 @@ impl Walk {
         }
     }
 
-    /// Moves on to the farthest place of the path, from the present one on, that is within what the
-    /// policy is trusted with; by one if the present one is as good as reached.
-    fn advance(&mut self, ahead: &[f32], link: f32) {
+    /// Moves on to the farthest place of the path, from the present one on, that is within `reach`;
+    /// by one if the present one is as good as reached.
+    fn advance(&mut self, ahead: &[f32], [link, reach]: [f32; 2]) {
         let reached = usize::from(ahead.len() > 1 && ahead[0] <= REACHED * link);
-        let farthest = ahead.iter().rposition(|distance| *distance <= self.trust).unwrap_or(0);
+        let farthest = ahead.iter().rposition(|distance| *distance <= reach).unwrap_or(0);
         self.at += farthest.max(reached);
+    }
+
+    /// Notes that it could not be brought to its target: it is sent less far until it is past it. If
+    /// that is too far yet, even where it is hardly a link, it shuns the node.
+    fn fail(&mut self, map: &RoadMap) {
+        let (link, reach) = (map.rule.link, map.rule.reach);
+        let node = self.path.get(self.at).copied();
+        self.careful = match self.careful {
+            None => Some((reach, node)),
+            Some((limit, failed)) if limit > link => Some((0.5 * limit, failed)),
+            Some((_, failed)) => {
+                if let Some(node) = node {
+                    *self.shunned.entry(node).or_default() += reach;
+                    self.ways = map.ways(&self.ends, &self.shunned);
+                }
+                Some((reach, failed))
+            }
+        };
+    }
+
+    /// What remains from a place of the path; 0 from the goal behind its last node.
+    fn remaining_at(&self, place: usize) -> f32 {
+        self.path.get(place).map_or(0.0, |&node| self.ways[node as usize].remaining)
     }
 }
