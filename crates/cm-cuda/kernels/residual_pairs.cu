@@ -159,27 +159,15 @@ static __device__ __forceinline__ void pairs(
         }
 }
 
+#define PAIRS(NAME, BOUNDS, PM, PN, CHUNK)                                                        \
+    BOUNDED_KERNEL(NAME, BOUNDS, Mat x, Mat y, Mat distances, Mat norms, Mat args, unsigned n,    \
+        unsigned m, Split split) {                                                                \
+        after_others();                                                                           \
+        pairs<PM, PN, CHUNK, 3>(x, y, distances, norms, args, n, m, split);                       \
+    }
+
 // For few pairs and for many, of components of more than 32 features and of at most as many.
-BOUNDED_KERNEL(residual_pairs_small, (256),
-    Mat x, Mat y, Mat distances, Mat norms, Mat args, unsigned n, unsigned m, Split split) {
-    after_others();
-    pairs<2, 1, 256, 3>(x, y, distances, norms, args, n, m, split);
-}
-
-BOUNDED_KERNEL(residual_pairs_large, (256, 2),
-    Mat x, Mat y, Mat distances, Mat norms, Mat args, unsigned n, unsigned m, Split split) {
-    after_others();
-    pairs<4, 4, 64, 3>(x, y, distances, norms, args, n, m, split);
-}
-
-BOUNDED_KERNEL(residual_pairs_small_short, (256),
-    Mat x, Mat y, Mat distances, Mat norms, Mat args, unsigned n, unsigned m, Split split) {
-    after_others();
-    pairs<2, 1, 32, 3>(x, y, distances, norms, args, n, m, split);
-}
-
-BOUNDED_KERNEL(residual_pairs_large_short, (256, 2),
-    Mat x, Mat y, Mat distances, Mat norms, Mat args, unsigned n, unsigned m, Split split) {
-    after_others();
-    pairs<4, 4, 32, 3>(x, y, distances, norms, args, n, m, split);
-}
+PAIRS(residual_pairs_small, (256), 2, 1, 256)
+PAIRS(residual_pairs_large, (256, 2), 4, 4, 64)
+PAIRS(residual_pairs_small_short, (256), 2, 1, 32)
+PAIRS(residual_pairs_large_short, (256, 2), 4, 4, 32)

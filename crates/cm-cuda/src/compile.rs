@@ -34,6 +34,7 @@ pub(crate) enum Module {
     /// MRN and Max by rows, by pairs, and the gradients of the latter.
     Residual,
     ResidualPairs,
+    ResidualDifferences,
     ResidualGradient,
     /// Products on Hopper.
     Warpgroups(Precision),
@@ -52,7 +53,7 @@ const WGMMA: &str = include_str!("../kernels/wgmma.cuh");
 impl Module {
     /// All there are.
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 24] = [
+    pub(crate) const ALL: [Self; 25] = [
         Self::Chain,
         Self::Data,
         Self::Density,
@@ -74,6 +75,7 @@ impl Module {
         Self::Reduce,
         Self::Residual,
         Self::ResidualPairs,
+        Self::ResidualDifferences,
         Self::ResidualGradient,
         Self::Warpgroups(Precision::Tf32),
         Self::Warpgroups(Precision::Bf16),
@@ -99,6 +101,7 @@ impl Module {
             Self::Reduce => "reduce.cu",
             Self::Residual => "residual.cu",
             Self::ResidualPairs => "residual_pairs.cu",
+            Self::ResidualDifferences => "residual_differences.cu",
             Self::ResidualGradient => "residual_gradient.cu",
             Self::Warpgroups(_) => "hopper.cu",
         }
@@ -124,6 +127,9 @@ impl Module {
             Self::Reduce => (&[], include_str!("../kernels/reduce.cu")),
             Self::Residual => (&[RESIDUAL], include_str!("../kernels/residual.cu")),
             Self::ResidualPairs => (&[PTX, RESIDUAL], include_str!("../kernels/residual_pairs.cu")),
+            Self::ResidualDifferences => {
+                (&[PTX, RESIDUAL], include_str!("../kernels/residual_differences.cu"))
+            }
             Self::ResidualGradient => {
                 (&[PTX, OPERAND, RESIDUAL], include_str!("../kernels/residual_gradient.cu"))
             }

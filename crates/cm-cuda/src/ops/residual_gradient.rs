@@ -7,7 +7,7 @@ use super::product::{Finish, Operands, has_warpgroups};
 use super::residual::Split;
 use crate::Precision;
 use crate::backend::CudaBackend;
-use crate::compile::Module::ResidualGradient;
+use crate::compile::Module::{ResidualDifferences, ResidualGradient};
 use crate::launch::Argument;
 use crate::tensor::{CudaTensor, maybe_read, maybe_write};
 
@@ -119,7 +119,7 @@ impl Pairs {
             self.split.argument()
         ]);
         let blocks = (self.split.components * n.div_ceil(TILE) * m.div_ceil(TILE)) as u32;
-        backend.run(ResidualGradient, "residual_weights", blocks, 256, 0, arguments)?;
+        backend.run(ResidualDifferences, "residual_weights", blocks, 256, 0, arguments)?;
         Ok(weights)
     }
 
@@ -143,14 +143,14 @@ impl Pairs {
                 m as u32,
                 self.split.argument()
             ];
-            // As `residual_gradient.cu` has them.
+            // As `residual_differences.cu` has them.
             let columns = self.split.components * self.split.symmetric.div_ceil(TILE);
             let [small, large] = [16, 64].map(|rows| columns * n.div_ceil(rows));
             let (kernel, blocks) = match large * backend.replicas() {
                 96.. => ("residual_norm_gradient_large", large),
                 _ => ("residual_norm_gradient_small", small),
             };
-            backend.run(ResidualGradient, kernel, blocks as u32, 128, 0, arguments)?;
+            backend.run(ResidualDifferences, kernel, blocks as u32, 128, 0, arguments)?;
         }
         let nothing = Argument::Struct(vec![Argument::Nothing; 6], 104);
         self.add_maxima(backend, side, &gradient, nothing)?;

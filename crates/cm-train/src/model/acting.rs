@@ -101,8 +101,7 @@ impl Model {
     }
 
     /// Lets threads take shares of the episodes, each thread with a copy of the model: a model stays
-    /// on one thread.
-    /// What `prepare` makes of the copy is kept for all shares of the thread.
+    /// on one thread. What `prepare` makes of the copy is kept for all shares of the thread.
     fn in_shares<P>(
         &self,
         plan: &Rollout,
