@@ -173,6 +173,15 @@ fn collect(collector: &Collector, number: u64, rows: usize) -> Collected {
 }
 
 #[test]
+fn play_and_diverse_are_two_draws_of_one_distribution() {
+    let both = [Task::MediumPlay, Task::MediumDiverse].map(|task| collector(task, Recipe::D4rl));
+    let [Some(play), Some(diverse)] = both else { return };
+    assert_ne!(play.rewarded_goal(), diverse.rewarded_goal());
+    let [a, b] = [&play, &diverse].map(|collector| collect(collector, 4, 3));
+    assert!(a.goal != b.goal && a.observations != b.observations);
+}
+
+#[test]
 fn data_is_laid_out_as_d4rls() {
     let Some(collector) = collector(Task::MediumPlay, Recipe::D4rl) else { return };
     let episode = collect(&collector, 4, 20);
