@@ -69,8 +69,18 @@ BOUNDED_KERNEL(residual_operands, (256),
     }
 }
 
-// The symmetric part of points [m, width] as an operand with its features as lines: what TF32 keeps
-// of each number along K, then what it does not.
+// A number near the k-th feature of most of m points: of three of them the one in the middle.
+// Gradients by products are of differences from it, so that it does not matter how far from zero
+// all points are.
+static __device__ __forceinline__ float middle(
+    const float* points, unsigned k, unsigned m, unsigned width) {
+    float a = points[k], b = points[(size_t)(m / 3) * width + k];
+    float c = points[(size_t)(2 * m / 3) * width + k];
+    return fmaxf(fminf(a, b), fminf(fmaxf(a, b), c));
+}
+
+// The symmetric part of points [m, width] as an operand with its features as lines, relative to
+// their middle: what TF32 keeps of each number along K, then what it does not.
 BOUNDED_KERNEL(residual_halves, (256), Mat points, Mat operand, unsigned m, Split split) {
     after_others();
     const float* from = at(points);
@@ -81,12 +91,20 @@ BOUNDED_KERNEL(residual_halves, (256), Mat points, Mat operand, unsigned m, Spli
     int i = (warp >> 2) * 32 + (lane >> 2) * 4, j = (warp & 3) * 16 + (lane & 3) * 4;
     int block = blockIdx.x / across, line = blockIdx.x % across;
     int count = max(0, min(4, (int)split.symmetric - line * 64 - j));
+    float centre[4];
+#pragma unroll
+    for (int q = 0; q < 4; q++) {
+        centre[q] = q < count ? middle(from, line * 64 + j + q, m, width) : 0.0f;
+    }
     Patch kept, rest;
 #pragma unroll
     for (int q = 0; q < 4; q++) {
         int row = block * 64 + i + q;
         float4 x = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-        if (row < (int)m) x = four(from + (size_t)row * width + line * 64 + j, count, wide);
+        if (row < (int)m) {
+            x = four(from + (size_t)row * width + line * 64 + j, count, wide);
+            x.x -= centre[0], x.y -= centre[1], x.z -= centre[2], x.w -= centre[3];
+        }
         float4 y = make_float4(cut_tf32(x.x), cut_tf32(x.y), cut_tf32(x.z), cut_tf32(x.w));
         kept.row[q] = y;
         rest.row[q] = make_float4(x.x - y.x, x.y - y.y, x.z - y.z, x.w - y.w);
@@ -104,7 +122,7 @@ constexpr unsigned MOST_TERMS = 1 << 15;
 // What `residual_max_gradient` joins to it: the Euclidean part of a gradient by a product.
 struct Euclidean {
     Mat a;        // the points [n, width]
-    Mat product;  // - sum_j w_ij b_j [n, symmetric]
+    Mat product;  // - sum_j w_ij (b_j - c) [n, symmetric], with c the middle of b
     Mat sums;     // sum_j w_ij, over 32 each [parts, n]
     Mat special;  // whether a pair of these must be taken apart [parts, n]
     Mat b, grad;  // for those
@@ -176,7 +194,7 @@ BOUNDED_KERNEL(residual_max_gradient, (128),
         sum = warp_sum(sum);
         special = warp_sum(special);
         for (unsigned k = threadIdx.x; k < split.symmetric; k += blockDim.x) {
-            out[k] = fmaf(sum, u[k], product[k]);
+            out[k] = fmaf(sum, u[k] - middle(at(euclidean.b), k, m, width), product[k]);
         }
         if (special != 0.0f) add_special(euclidean, out, row, rows, m, split);
     }
