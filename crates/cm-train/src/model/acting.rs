@@ -64,7 +64,7 @@ impl Model {
         let (shape, values) = (points.shape(), points.to_vec()?);
         let nodes = |model: &Model| {
             let points = Var::new(&model.backend, shape, values.clone())?;
-            Ok(Nodes::new(map, model, points, &values))
+            Ok(Nodes::new(map, model, points))
         };
         let (outcomes, walked) = self.in_shares(plan, nodes, |model, nodes, numbers| {
             let mut walker = Walker::new(map, model, nodes)?;

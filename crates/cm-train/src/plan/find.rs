@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::measure::{Measure, Points, gather_from};
+use super::measure::{Measure, Points, gather};
 use super::{RoadMap, l2};
 use crate::{Model, Result};
 
@@ -20,18 +20,16 @@ pub(super) struct Found {
 }
 
 /// The nodes of a map, for a thread.
-pub(crate) struct Nodes<'a> {
+pub(crate) struct Nodes {
     pub(super) points: Points,
-    /// Of the points.
-    pub(super) values: &'a [f32],
     /// As the model sees them.
     scaled: Vec<f32>,
 }
 
-impl<'a> Nodes<'a> {
-    /// Of the points of a map's nodes, whose `values` have been read.
-    pub(crate) fn new(map: &RoadMap, model: &Model, points: Points, values: &'a [f32]) -> Self {
-        Self { points, values, scaled: model.scaled(map.nodes()) }
+impl Nodes {
+    /// Of the points of a map's nodes.
+    pub(crate) fn new(map: &RoadMap, model: &Model, points: Points) -> Self {
+        Self { points, scaled: model.scaled(map.nodes()) }
     }
 
     /// The nearest nodes as the model sees them.
@@ -54,21 +52,17 @@ pub(super) fn is_large(map: &RoadMap) -> bool {
     map.rule.radius.is_none() && map.nodes().len() / map.width > FEW
 }
 
-/// Where states are, whose `points` have the `values`.
+/// Where states are, and their `points`.
 pub(super) fn find(
     map: &RoadMap,
     (measure, model): (&Measure<'_>, &Model),
-    nodes: &Nodes<'_>,
+    nodes: &Nodes,
     states: &[f32],
     points: &Points,
-    values: &[f32],
 ) -> Result<Vec<Found>> {
-    let columns = points.columns();
     let apart = |asked: &[(usize, u32)]| -> Result<Vec<[f32; 2]>> {
-        let (states, ends): (Vec<usize>, Vec<usize>) =
-            asked.iter().map(|&(at, node)| (at, node as usize)).unzip();
-        let states = gather_from(points, values, &states, columns)?;
-        let ends = gather_from(points, nodes.values, &ends, columns)?;
+        let states = gather(points, asked.iter().map(|&(at, _)| at))?;
+        let ends = gather(&nodes.points, asked.iter().map(|&(_, node)| node as usize))?;
         let there = measure.rows(&states, &ends)?;
         let back = measure.rows(&ends, &states)?;
         Ok(there.into_iter().zip(back).map(|(there, back)| [there, back]).collect())

@@ -33,8 +33,11 @@ impl<'a> Measure<'a> {
             let states = self.model.states(states)?;
             Ok(self.metric.points(&states)?)
         });
-        let parts = parts.collect::<Result<Vec<_>>>()?;
-        Ok(Var::concat_rows(&parts.iter().collect::<Vec<_>>())?)
+        let mut parts = parts.collect::<Result<Vec<_>>>()?;
+        match parts.len() {
+            1 => Ok(parts.remove(0)),
+            _ => Ok(Var::concat_rows(&parts.iter().collect::<Vec<_>>())?),
+        }
     }
 
     /// From every row of points to every row of others, row by row.
@@ -59,13 +62,13 @@ impl<'a> Measure<'a> {
     }
 }
 
-/// Some rows of points, whose values have been read, in any order and any number of times.
-pub(crate) fn gather_from(
-    points: &Points,
-    all: &[f32],
-    rows: &[usize],
-    columns: usize,
-) -> Result<Points> {
-    let values = rows.iter().flat_map(|row| &all[row * columns..][..columns]).copied().collect();
-    Ok(Var::new(points.backend(), [rows.len(), columns], values)?)
+/// Some rows of points, in any order and any number of times.
+///
+/// The copy is in memory of the backend's own, which is used again: what is made of numbers from
+/// outside each time goes through all of its pool.
+pub(crate) fn gather(points: &Points, rows: impl IntoIterator<Item = usize>) -> Result<Points> {
+    // Exact: there are fewer rows than 2^24.
+    let rows: Vec<f32> = rows.into_iter().map(|row| row as f32).collect();
+    let index = Var::new(points.backend(), [rows.len(), 1], rows)?;
+    Ok(points.gather_rows(&index)?)
 }

@@ -1,5 +1,6 @@
 //! Paths through given places that go down a learned distance.
 
+mod ahead;
 mod cover;
 #[cfg(test)]
 mod exact;

@@ -10,7 +10,7 @@ use super::cover::{Cover, cover};
 use super::file::Origin;
 use super::links::Passages;
 use super::luck::thrown;
-use super::measure::{Measure, Points, gather_from};
+use super::measure::{Measure, Points, gather};
 use super::road_map::Rule;
 use super::{PlanSettings, RoadMap};
 use crate::{Error, Model, Result, Task};
@@ -73,8 +73,7 @@ impl RoadMap {
             });
         }
         let points = measure.points(&sample.states)?;
-        let values = points.to_vec()?;
-        let some = |rows: &[usize]| gather_from(&points, &values, rows, points.columns());
+        let some = |rows: &[usize]| gather(&points, rows.iter().copied());
         let lag = steps.div_ceil(sample.stride).max(1);
         let covered = |lag: usize| -> Result<f32> {
             let pairs = sample.pairs(lag);

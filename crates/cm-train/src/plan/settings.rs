@@ -50,8 +50,8 @@ impl PlanSettings {
             Err(Error::Setting { setting: format!("plan.{key}"), expected, found })
         };
         for (key, number) in [("nodes", self.nodes), ("rows", self.rows)] {
-            if number < 2 || u32::try_from(number).is_err() {
-                return refuse(key, "at least 2 and below 2^32", number.to_string());
+            if !(2..1 << 24).contains(&number) {
+                return refuse(key, "at least 2 and below 2^24", number.to_string());
             }
         }
         for (key, length) in [("link", self.link), ("reach", self.reach)] {

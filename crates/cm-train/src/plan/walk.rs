@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use super::ahead::Ahead;
 use super::find::{Nodes, find, is_large};
 use super::graph::Way;
-use super::measure::{Measure, Points, gather_from};
+use super::measure::{Measure, Points, gather};
 use super::{RoadMap, l2};
 use crate::{Model, Result};
 
@@ -37,8 +38,10 @@ pub(crate) struct Walker<'a> {
     map: &'a RoadMap,
     measure: Measure<'a>,
     model: &'a Model,
-    nodes: &'a Nodes<'a>,
+    nodes: &'a Nodes,
     walks: BTreeMap<usize, Walk>,
+    /// The goals of all episodes that have begun.
+    goals: Option<Points>,
     /// Steps between looks, and steps so far: all episodes look at the same time, which costs less.
     every: usize,
     clock: usize,
@@ -52,9 +55,9 @@ struct Walk {
     /// Nodes that it could not be brought to, and how much longer links to them are for that.
     shunned: BTreeMap<u32, f32>,
     ways: Vec<Way>,
-    /// The nodes to pass, and the goal's own point.
+    /// The nodes to pass, and which of all goals is behind them.
     path: Vec<u32>,
-    goal_point: Vec<f32>,
+    goal: usize,
     /// The place in the path that the policy is sent to; that behind the last node is the goal.
     at: usize,
     /// If it was stuck: how far along the path it is sent, until it is past the node that it was sent
@@ -74,11 +77,11 @@ struct Walk {
 
 impl<'a> Walker<'a> {
     /// `nodes` are those of the map.
-    pub(crate) fn new(map: &'a RoadMap, model: &'a Model, nodes: &'a Nodes<'a>) -> Result<Self> {
+    pub(crate) fn new(map: &'a RoadMap, model: &'a Model, nodes: &'a Nodes) -> Result<Self> {
         let measure = Measure::new(model)?;
         let every = (map.rule.steps as usize / LOOKS).max(1);
         let (walks, walked) = (BTreeMap::new(), Walked::default());
-        Ok(Self { map, measure, model, nodes, walks, every, clock: 0, walked })
+        Ok(Self { map, measure, model, nodes, walks, goals: None, every, clock: 0, walked })
     }
 
     /// Replaces the goals of the episodes `numbers` by what the policy is sent to now.
@@ -109,9 +112,8 @@ impl<'a> Walker<'a> {
                 looks.iter().flat_map(|row| &seen[row * width..][..width]).copied().collect();
             let of: Vec<usize> = looks.iter().map(|&row| numbers[row]).collect();
             let points = self.measure.points(&states)?;
-            let values = points.to_vec()?;
-            self.look(&of, &points, &values)?;
-            self.plan(&of, &states, &points, &values)?;
+            self.look(&of, &points)?;
+            self.plan(&of, &states, &points)?;
         }
         for (number, goal) in numbers.iter().zip(goals.chunks_exact_mut(columns.len())) {
             let Some(walk) = self.walks.get(number) else { continue };
@@ -135,24 +137,23 @@ impl<'a> Walker<'a> {
         }
         let whole: Vec<f32> = fresh.iter().flat_map(|(_, goal)| self.whole(goal)).collect();
         let points = self.measure.points(&whole)?;
-        let points_of = points.to_vec()?;
         let ends = match is_large(self.map) {
             false => self.map.ends(&self.measure, &self.nodes.points, &whole, &points)?,
             true => {
                 let with = (&self.measure, self.model);
-                let found = find(self.map, with, self.nodes, &whole, &points, &points_of)?;
+                let found = find(self.map, with, self.nodes, &whole, &points)?;
                 found.iter().map(|found| self.map.near_found(found, true)).collect()
             }
         };
-        let points_of = points_of.chunks_exact(points.columns());
-        for (((number, _), ends), point) in fresh.into_iter().zip(ends).zip(points_of) {
+        let known = self.goals.as_ref().map_or(0, Points::rows);
+        for (goal, ((number, _), ends)) in fresh.into_iter().zip(ends).enumerate() {
             let shunned = BTreeMap::new();
             let walk = Walk {
                 ways: self.map.ways(&ends, &shunned),
                 ends,
                 shunned,
                 path: Vec::new(),
-                goal_point: point.to_vec(),
+                goal: known + goal,
                 at: 0,
                 careful: None,
                 nearest: f32::INFINITY,
@@ -164,6 +165,10 @@ impl<'a> Walker<'a> {
             };
             self.walks.insert(number, walk);
         }
+        self.goals = Some(match self.goals.take() {
+            Some(known) => Points::concat_rows(&[&known, &points])?,
+            None => points,
+        });
         Ok(())
     }
 
@@ -183,32 +188,19 @@ impl<'a> Walker<'a> {
 
     /// Sends the episodes `of`, who stand at `points`, on along their paths, or notes that they need
     /// another.
-    fn look(&mut self, of: &[usize], points: &Points, values: &[f32]) -> Result<()> {
-        let columns = points.columns();
-        let (mut from, mut to, mut windows) = (Vec::new(), Vec::new(), Vec::new());
+    fn look(&mut self, of: &[usize], points: &Points) -> Result<()> {
+        let (mut ahead, mut windows) = (Ahead::default(), Vec::new());
         for (place, number) in of.iter().enumerate() {
             let Some(walk) = self.walks.get(number).filter(|walk| walk.planned) else { continue };
             let window = if walk.careful.is_some() { 1 } else { WINDOW };
             let end = (walk.at + window).min(walk.path.len() + 1);
             windows.push((*number, end - walk.at));
-            for step in walk.at..end {
-                from.extend_from_slice(&values[place * columns..][..columns]);
-                match walk.path.get(step) {
-                    Some(&node) => {
-                        to.extend_from_slice(
-                            &self.nodes.values[node as usize * columns..][..columns],
-                        );
-                    }
-                    None => to.extend_from_slice(&walk.goal_point),
-                }
-            }
+            (walk.at..end).for_each(|step| ahead.push(place, walk.path.get(step), walk.goal));
         }
-        if windows.is_empty() {
+        let Some(goals) = self.goals.as_ref().filter(|_| !windows.is_empty()) else {
             return Ok(());
-        }
-        let rows = from.len() / columns;
-        let var = |values| cm_nn::Var::new(points.backend(), [rows, columns], values);
-        let distances = self.measure.rows(&var(from)?, &var(to)?)?;
+        };
+        let distances = ahead.distances(&self.measure, points, &self.nodes.points, goals)?;
         let (link, reach, steps) = (self.map.rule.link, self.map.rule.reach, self.map.rule.steps);
         let patience = PATIENCE * (steps as usize).max(1);
         let mut first = 0;
@@ -240,13 +232,7 @@ impl<'a> Walker<'a> {
     }
 
     /// Finds paths for those of the episodes `of` that have none, from the states where they stand.
-    fn plan(
-        &mut self,
-        of: &[usize],
-        states: &[f32],
-        points: &Points,
-        values: &[f32],
-    ) -> Result<()> {
+    fn plan(&mut self, of: &[usize], states: &[f32], points: &Points) -> Result<()> {
         let without = |number: &usize| self.walks.get(number).is_some_and(|walk| !walk.planned);
         let mut places: Vec<usize> = (0..of.len()).filter(|&place| without(&of[place])).collect();
         let planned: Vec<usize> = places.iter().map(|&place| of[place]).collect();
@@ -255,7 +241,7 @@ impl<'a> Walker<'a> {
                 break;
             }
             let width = self.map.width;
-            let some = gather_from(points, values, &places, points.columns())?;
+            let some = gather(points, places.iter().copied())?;
             let stands: Vec<f32> =
                 places.iter().flat_map(|at| &states[at * width..][..width]).copied().collect();
             let entries = match wide || !is_large(self.map) {
@@ -265,7 +251,7 @@ impl<'a> Walker<'a> {
                 }
                 false => {
                     let with = (&self.measure, self.model);
-                    let found = find(self.map, with, self.nodes, &stands, &some, &some.to_vec()?)?;
+                    let found = find(self.map, with, self.nodes, &stands, &some)?;
                     found.iter().map(|found| self.map.near_found(found, false)).collect()
                 }
             };
@@ -288,18 +274,12 @@ impl<'a> Walker<'a> {
             walk.lost += 1;
         }
         // Those with a new path are sent as far along it as they may be, at once.
-        self.send(&planned, points, values, of)
+        self.send(&planned, points, of)
     }
 
     /// Sends those of the episodes `fresh` that have a path along it; `of` says which stand at
     /// `points`.
-    fn send(
-        &mut self,
-        fresh: &[usize],
-        points: &Points,
-        values: &[f32],
-        of: &[usize],
-    ) -> Result<()> {
+    fn send(&mut self, fresh: &[usize], points: &Points, of: &[usize]) -> Result<()> {
         let has_path = |number: &usize| self.walks.get(number).is_some_and(|walk| walk.planned);
         let places: Vec<usize> = (0..of.len())
             .filter(|&place| fresh.contains(&of[place]) && has_path(&of[place]))
@@ -307,9 +287,9 @@ impl<'a> Walker<'a> {
         if places.is_empty() {
             return Ok(());
         }
-        let some = gather_from(points, values, &places, points.columns())?;
+        let some = gather(points, places.iter().copied())?;
         let numbers: Vec<usize> = places.iter().map(|&place| of[place]).collect();
-        self.look(&numbers, &some, &some.to_vec()?)
+        self.look(&numbers, &some)
     }
 }
 
