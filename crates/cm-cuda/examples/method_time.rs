@@ -2,10 +2,11 @@
 //! two sizes; every method on the plane; OGBench's. For one seed and for eight at once.
 //!
 //! Every line is the median of 21 replays of one graph, by the device's own clock. Arguments, if
-//! any, are the precisions to measure. `CM_CUDA_PROFILE=1` adds how long each kernel takes.
+//! any, are the precisions to measure, and words that lines must have one of.
+//! `CM_CUDA_PROFILE=1` adds how long each kernel takes.
 //!
 //! ```sh
-//! cargo run --release -p cm-cuda --example method_time -- tf32
+//! cargo run --release -p cm-cuda --example method_time -- tf32 plane
 //! ```
 
 mod timing;
@@ -70,9 +71,16 @@ fn main() -> Result<()> {
             return Ok(());
         }
     };
-    let wanted = std::env::args().skip(1).collect::<Vec<_>>();
-    for precision in [Precision::Tf32, Precision::Bf16, Precision::Highest] {
-        if !wanted.is_empty() && !wanted.contains(&precision.to_string()) {
+    let all = [Precision::Tf32, Precision::Bf16, Precision::Highest];
+    let (precisions, words) = std::env::args()
+        .skip(1)
+        .partition::<Vec<_>, _>(|word| all.iter().any(|precision| precision.to_string() == *word));
+    let time = |backend: &_, what: &str, settings: &_, rows, dimensions: &_| {
+        let is_wanted = words.is_empty() || words.iter().any(|word| what.contains(word));
+        if is_wanted { time(backend, what, settings, rows, dimensions) } else { Ok(()) }
+    };
+    for precision in all {
+        if !precisions.is_empty() && !precisions.contains(&precision.to_string()) {
             continue;
         }
         for seeds in [&[0][..], &[0, 1, 2, 3, 4, 5, 6, 7]] {

@@ -58,40 +58,79 @@ static __device__ __forceinline__ float right_gradient(int f, float g, float u, 
     }
 }
 
-// Everything is loaded before anything is computed, so that loads are under way together.
-BOUNDED_KERNEL(chain, (CHAIN_THREADS),
-    Chain chain, unsigned steps, unsigned columns, unsigned count) {
-    after_others();
-    __shared__ float loaded[2 * MOST_STEPS][CHAIN_THREADS];
-    for (unsigned i = FIRST; i < count; i += THREADS) {
-        unsigned row = i / columns, column = i - row * columns;
+// What becomes of each number, with what was loaded for it.
+#define FOR_EACH(RESULT)                                                                          \
+    _Pragma("unroll") for (int q = 0; q < EACH; q++) {                                            \
+        float value = values[q], x = loaded[2 * s][q][threadIdx.x];                               \
+        float y = loaded[2 * s + 1][q][threadIdx.x];                                              \
+        values[q] = RESULT;                                                                       \
+    }                                                                                             \
+    break
+
+// EACH numbers a thread, whose steps are looked up once. Everything is loaded before anything is
+// computed, so that loads are under way together.
+template <int EACH>
+static __device__ __forceinline__ void run(
+    const Chain& chain, unsigned steps, unsigned columns, unsigned count) {
+    constexpr unsigned WIDTH = CHAIN_THREADS / EACH;
+    __shared__ float loaded[2 * MOST_STEPS][EACH][WIDTH];
+    for (unsigned start = blockIdx.x * CHAIN_THREADS + threadIdx.x; start < count;
+         start += gridDim.x * CHAIN_THREADS) {
+        unsigned row[EACH], column[EACH];
+#pragma unroll
+        for (int q = 0; q < EACH; q++) {
+            // Those beyond the end take the last number's place, and are not stored.
+            unsigned i = min(start + q * WIDTH, count - 1);
+            row[q] = i / columns;
+            column[q] = i - row[q] * columns;
+        }
 #pragma unroll 4
         for (unsigned s = 0; s < steps; s++) {
             const Step& step = chain.step[s];
             const float *x = maybe(step.x), *y = maybe(step.y);
-            if (x) loaded[2 * s][threadIdx.x] = x[row * step.x_row + column * step.x_column];
-            if (y) loaded[2 * s + 1][threadIdx.x] = y[row * step.y_row + column * step.y_column];
+#pragma unroll
+            for (int q = 0; q < EACH; q++) {
+                float *to_x = &loaded[2 * s][q][threadIdx.x], *to_y = to_x + EACH * WIDTH;
+                if (x) *to_x = x[row[q] * step.x_row + column[q] * step.x_column];
+                if (y) *to_y = y[row[q] * step.y_row + column[q] * step.y_column];
+            }
         }
-        float value = 0.0f;
+        float values[EACH] = {};
 #pragma unroll 1
         for (unsigned s = 0; s < steps; s++) {
             const Step& step = chain.step[s];
-            float x = loaded[2 * s][threadIdx.x], y = loaded[2 * s + 1][threadIdx.x];
+            float low = step.low, high = step.high;
+            int f = step.f;
             switch (step.op) {
-                case LOAD: value = x; break;
-                case AFFINE: value = __fadd_rn(__fmul_rn(step.low, value), step.high); break;
-                case MAP: value = value_of(step.f, value, step.low, step.high); break;
-                case MAP_GRADIENT:
-                    value = gradient_of(step.f, x, value, step.low, step.high);
-                    break;
-                case ZIP: value = both(step.f, value, x); break;
-                case ZIP_RIGHT: value = both(step.f, x, value); break;
-                case LEFT_GRADIENT: value = left_gradient(step.f, value, x, y); break;
-                case RIGHT_GRADIENT: value = right_gradient(step.f, value, x, y); break;
-                case DIVIDE: value = value / step.low; break;
+                case LOAD: FOR_EACH(x);
+                case AFFINE: FOR_EACH(__fadd_rn(__fmul_rn(low, value), high));
+                case MAP: FOR_EACH(value_of(f, value, low, high));
+                case MAP_GRADIENT: FOR_EACH(gradient_of(f, x, value, low, high));
+                case ZIP: FOR_EACH(both(f, value, x));
+                case ZIP_RIGHT: FOR_EACH(both(f, x, value));
+                case LEFT_GRADIENT: FOR_EACH(left_gradient(f, value, x, y));
+                case RIGHT_GRADIENT: FOR_EACH(right_gradient(f, value, x, y));
+                case DIVIDE: FOR_EACH(value / low);
             }
             float* out = maybe(step.out);
-            if (out) out[i] = value;
+            if (!out) continue;
+#pragma unroll
+            for (int q = 0; q < EACH; q++) {
+                if (start + q * WIDTH < count) out[start + q * WIDTH] = values[q];
+            }
         }
     }
+}
+
+BOUNDED_KERNEL(chain, (CHAIN_THREADS),
+    Chain chain, unsigned steps, unsigned columns, unsigned count) {
+    after_others();
+    run<1>(chain, steps, columns, count);
+}
+
+// For so many numbers that a device is busy.
+BOUNDED_KERNEL(chain_of_many, (CHAIN_THREADS / 4),
+    Chain chain, unsigned steps, unsigned columns, unsigned count) {
+    after_others();
+    run<4>(chain, steps, columns, count);
 }

@@ -1,14 +1,38 @@
 // Gradients of MRN and Max by pairs: by products, and of the maxima. Those by differences are in
 // `residual_differences.cu`, what all share with rows in `residual.cuh`.
 
-// What `residual_weights` makes, for gradients by products: - w as operands of 64 x 64 squares (`operand.cuh`), in both
-// layouts, as rounded; the sums of w over 32 of m and over 32 of n, and whether one of these pairs
-// must be taken apart; g = share grad and the argument of the maximum, in the second layout alone.
+// A number near the k-th feature of most of m points: of three of them the one in the middle.
+// Gradients by products are of differences from it, so that it does not matter how far from zero
+// all points are.
+static __device__ __forceinline__ float middle(
+    const float* points, unsigned k, unsigned m, unsigned width) {
+    float a = points[k], b = points[(size_t)(m / 3) * width + k];
+    float c = points[(size_t)(2 * m / 3) * width + k];
+    return fmaxf(fminf(a, b), fminf(fmaxf(a, b), c));
+}
+
+// How far a point is from the middle of `count` others, roughly and at least half of it: the
+// largest of its norms to the three, which lie `step` apart.
+static __device__ __forceinline__ float from_middle(
+    const float* norms, size_t step, unsigned count) {
+    float a = norms[0], b = norms[count / 3 * step], c = norms[2 * count / 3 * step];
+    return larger(larger(a, b), c);
+}
+
+// Whether a pair is too close, for points so far from the middle, to be a term of a product.
+static __device__ __forceinline__ bool is_apart(float norm, float grad, float far) {
+    return norm != 0.0f && grad != 0.0f && (is_special(norm, grad) || !(norm * 4096.0f >= far));
+}
+
+// What `residual_weights` makes, for gradients by products: - w as operands of 64 x 64 squares
+// (`operand.cuh`), in both layouts, as rounded; the sums of w over 32 of m and over 32 of n, and
+// whether one of these pairs must be taken apart; g = share grad and the argument of the maximum,
+// in the second layout alone.
 BOUNDED_KERNEL(residual_operands, (256),
     Mat grad, Mat norms, Mat args, Mat by_rows, Mat by_columns, Mat sums, Mat sums_t, Mat special,
     Mat special_t, Mat grads_t, Mat args_t, unsigned n, unsigned m, Split split) {
     after_others();
-    __shared__ float tile[3][32][33], flags[32][33];
+    __shared__ float tile[3][32][33], flags[32][33], far[2][32];
     const float *g = at(grad), *norm_in = at(norms), *arg_in = at(args);
     unsigned lane = threadIdx.x & 31, part = threadIdx.x >> 5;
     unsigned down = (n + 63) >> 6, across = (m + 63) >> 6;
@@ -23,10 +47,17 @@ BOUNDED_KERNEL(residual_operands, (256),
         ns[q] = inside ? norm_in[place] : 1.0f;
         as[q] = inside ? arg_in[place] : 0.0f;
     }
+    if (part < 2) {
+        bool is_row = part == 0;
+        unsigned place = min((is_row ? row : column) + lane, (is_row ? n : m) - 1);
+        const float* norms = norm_in + (is_row ? (size_t)place * m : place);
+        far[part][lane] = is_row ? from_middle(norms, 1, m) : from_middle(norms, m, n);
+    }
+    __syncthreads();
 #pragma unroll
     for (int q = 0; q < 4; q++) {
         unsigned i = part + 8 * q;
-        bool taken_apart = is_special(ns[q], gs[q]);
+        bool taken_apart = is_apart(ns[q], gs[q], larger(far[0][i], far[1][lane]));
         bool weighs = !taken_apart && ns[q] != 0.0f;
         float w = weighs ? __uint_as_float(to_tf32(gs[q] / ns[q])) : 0.0f;
         tile[0][i][lane] = w;
@@ -67,16 +98,6 @@ BOUNDED_KERNEL(residual_operands, (256),
             at(is_row ? special : special_t)[to] = flag;
         }
     }
-}
-
-// A number near the k-th feature of most of m points: of three of them the one in the middle.
-// Gradients by products are of differences from it, so that it does not matter how far from zero
-// all points are.
-static __device__ __forceinline__ float middle(
-    const float* points, unsigned k, unsigned m, unsigned width) {
-    float a = points[k], b = points[(size_t)(m / 3) * width + k];
-    float c = points[(size_t)(2 * m / 3) * width + k];
-    return fmaxf(fminf(a, b), fminf(fmaxf(a, b), c));
 }
 
 // The symmetric part of points [m, width] as an operand with its features as lines, relative to
@@ -125,32 +146,45 @@ struct Euclidean {
     Mat product;  // - sum_j w_ij (b_j - c) [n, symmetric], with c the middle of b
     Mat sums;     // sum_j w_ij, over 32 each [parts, n]
     Mat special;  // whether a pair of these must be taken apart [parts, n]
-    Mat b, grad;  // for those
+    Mat b, grad, norms;  // for those
     unsigned parts, transposed;
 };
 
-// Adds to the Euclidean part of a row's gradient those pairs whose weights are not representable.
+// Adds to the Euclidean part of a row's gradient those pairs that must be taken apart.
 static __device__ __noinline__ void add_special(
     const Euclidean& e, float* out, unsigned row, unsigned n, unsigned m, const Split& split) {
+    __shared__ unsigned found[4];
     unsigned width = split.symmetric + split.asymmetric;
-    const float* u = at(e.a) + (size_t)row * width;
-    for (unsigned j = 0; j < m; j++) {
-        const float* v = at(e.b) + (size_t)j * width;
-        size_t place = e.transposed ? (size_t)j * n + row : (size_t)row * m + j;
-        float g = at(e.grad)[place] * split.share;
-        // As `residual_pairs.cu` has it.
-        float square = 0.0f;
-        for (unsigned k = 0; k < split.symmetric; k++) {
-            float d = u[k] - v[k];
-            square = fmaf(d, d, square);
+    const float *u = at(e.a) + (size_t)row * width, *norms = at(e.norms);
+    // Norms and gradients lie as the pairs do, whichever side this is.
+    size_t own = e.transposed ? 1 : m, other = e.transposed ? n : 1;
+    float far = from_middle(norms + row * own, other, m);
+    for (unsigned start = 0; start < m; start += 128) {
+        unsigned j = start + threadIdx.x;
+        bool apart = false;
+        if (j < m) {
+            size_t place = row * own + j * other;
+            float others = from_middle(norms + j * other, own, n);
+            apart = is_apart(norms[place], at(e.grad)[place] * split.share, larger(far, others));
         }
-        square += split.offset;
-        float norm = regular(square) ? sqrtf(square) : careful_norm(u, v, split.symmetric);
-        if (!is_special(norm, g)) continue;
-        Scaled pair = scaled(u, v, split.symmetric);
-        if (pair.norm == 0.0f || g == 0.0f) continue;
-        for (unsigned k = threadIdx.x; k < split.symmetric; k += blockDim.x) {
-            out[k] += g / pair.norm * (difference(u[k], v[k], pair.half) / pair.scale);
+        unsigned lanes = __ballot_sync(0xffffffffu, apart);
+        __syncthreads();
+        if ((threadIdx.x & 31) == 0) found[threadIdx.x >> 5] = lanes;
+        __syncthreads();
+        for (unsigned warp = 0; warp < 4; warp++) {
+            for (unsigned bits = found[warp]; bits; bits &= bits - 1) {
+                unsigned j = start + 32 * warp + __ffs(bits) - 1;
+                const float* v = at(e.b) + (size_t)j * width;
+                size_t place = row * own + j * other;
+                float g = at(e.grad)[place] * split.share, norm = norms[place];
+                bool plain = !is_special(norm, g);
+                Scaled pair = {1.0f, false, norm};
+                if (!plain) pair = scaled(u, v, split.symmetric);
+                if (pair.norm == 0.0f) continue;
+                for (unsigned k = threadIdx.x; k < split.symmetric; k += blockDim.x) {
+                    out[k] += g / pair.norm * (difference(u[k], v[k], pair.half) / pair.scale);
+                }
+            }
         }
     }
 }
@@ -163,12 +197,12 @@ constexpr unsigned HELD = 8;
 // the row's largest, in two halves), so their order does not matter.
 //
 // What is read is asked for before anything is written: the compiler keeps that order.
-BOUNDED_KERNEL(residual_max_gradient, (128),
-    Mat grads, Mat args, Mat da, unsigned rows, unsigned m, Split split, float scale,
-    unsigned per_component, Euclidean euclidean) {
+BOUNDED_KERNEL(residual_max_gradient, (128, 8),
+    Mat grads, Mat args, Mat da, unsigned rows, unsigned m, const __grid_constant__ Split split,
+    float scale, unsigned per_component, const __grid_constant__ Euclidean euclidean) {
     after_others();
-    __shared__ int low[2 * SCATTER];
-    int* high = low + SCATTER;
+    extern __shared__ int low[];
+    int* high = low + min(split.asymmetric, SCATTER);
     unsigned component = blockIdx.x / rows, row = blockIdx.x % rows;
     unsigned run = split.symmetric + split.asymmetric, width = run * split.components;
     size_t base = ((size_t)component * rows + row) * m;

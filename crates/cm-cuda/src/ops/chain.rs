@@ -135,10 +135,15 @@ impl Chain {
         }
         let count = y.count();
         let steps = self.steps.len() as u32;
+        let mut shape = elementwise_shape(count, replicas);
+        let is_many = count as usize * replicas >= MANY;
+        if is_many {
+            shape.threads /= 4;
+        }
         Launch {
             module: Module::Chain,
-            kernel: "chain",
-            shape: elementwise_shape(count, replicas),
+            kernel: if is_many { "chain_of_many" } else { "chain" },
+            shape,
             arguments: arguments![
                 Argument::Struct(self.steps, STEPS.0 * STEPS.1),
                 steps,
@@ -148,6 +153,9 @@ impl Chain {
         }
     }
 }
+
+/// Of so many numbers in all replicas a thread has four.
+const MANY: usize = 1 << 17;
 
 /// Distances between neighbouring rows and columns: 0 where they are repeated.
 fn steps_of(x: &CudaTensor) -> [u32; 2] {

@@ -57,7 +57,7 @@ impl Pairs {
         ];
         let mut found = [None, None];
         match &self.norms {
-            // By products: all but exact for pairs that are not extremely close.
+            // By products: exact but for rounding of the weights.
             Some(norms) if self.split.components == 1 && has_warpgroups(backend) => {
                 let weights = self.operands(backend, norms, &grads_t, &args_t)?;
                 for (side, found) in sides.iter().zip(&mut found) {
@@ -152,7 +152,7 @@ impl Pairs {
             };
             backend.run(ResidualDifferences, kernel, blocks as u32, 128, 0, arguments)?;
         }
-        let nothing = Argument::Struct(vec![Argument::Nothing; 6], 104);
+        let nothing = Argument::Struct(vec![Argument::Nothing; 7], 120);
         self.add_maxima(backend, side, &gradient, nothing)?;
         Ok(gradient)
     }
@@ -190,9 +190,10 @@ impl Pairs {
         Ok(made)
     }
 
-    /// A side's gradient with `sum_j w_ij (a_i - b_j)` as `a_i sum_j w_ij - sum_j w_ij b_j`. The
-    /// `b_j` are split into what TF32 keeps and the rest, and the sums of weights are of the
-    /// weights as rounded: nothing but single precision is lost where differences are small.
+    /// A side's gradient with `sum_j w_ij (a_i - b_j)` as `a_i sum_j w_ij - sum_j w_ij b_j`, all
+    /// points relative to one in their middle. The `b_j` are split into what TF32 keeps and the
+    /// rest, and the sums of weights are of the weights as rounded: nothing but single precision is
+    /// lost. Pairs that are too close for that are added one by one.
     fn by_product(
         &self,
         backend: &CudaBackend,
@@ -225,10 +226,11 @@ impl Pairs {
                 special[index].read(),
                 side.others.read(),
                 self.grad.read(),
+                maybe_read(self.norms.as_ref()),
                 2 * squares as u32,
                 u32::from(side.is_right)
             ],
-            104,
+            120,
         );
         let gradient = backend.new_tensor(side.own.shape)?;
         self.add_maxima(backend, side, &gradient, euclidean)?;
@@ -258,6 +260,12 @@ impl Pairs {
             euclidean
         ];
         let blocks = (self.split.components * side.own.shape[0]) as u32;
-        backend.run(ResidualGradient, "residual_max_gradient", blocks, 128, 0, arguments)
+        // As `residual_gradient.cu` has them: sums of each feature in two halves, or of a few by
+        // thread.
+        let shared = match self.split.asymmetric {
+            0..=32 => 4 * 32 * 128,
+            many => 4 * 2 * many.min(2048) as u32,
+        };
+        backend.run(ResidualGradient, "residual_max_gradient", blocks, 128, shared, arguments)
     }
 }
