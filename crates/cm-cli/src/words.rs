@@ -1,6 +1,6 @@
 //! Distances in words.
 
-use cm_train::{Model, ReadOut};
+use cm_train::{Model, ReadOut, RoadMap, Trust};
 use serde_json::{Value, json};
 
 /// `2.3141 nats, about 14 steps (9 to 22)`.
@@ -21,6 +21,28 @@ pub(crate) fn in_json(model: &Model, distance: f32) -> Value {
         Some(steps) => json!({ "about": steps.about, "low": steps.low, "high": steps.high }),
         None => Value::Null,
     }
+}
+
+/// How far a road map's distance is trusted, such as `map: 200 trajectories held out, ...`.
+pub(crate) fn map_in_words(map: &RoadMap) -> Option<String> {
+    map.trust().map(|trust| format!("map: {trust}"))
+}
+
+/// What [`map_in_words`] says, as numbers.
+pub(crate) fn trust_in_json(trust: &Trust) -> Value {
+    let steps = |distance| {
+        let steps = trust.steps(distance);
+        steps.map(|steps| json!({ "about": steps.about, "low": steps.low, "high": steps.high }))
+    };
+    json!({
+        "trajectories": trust.trajectories,
+        "pairs": trust.pairs,
+        "unseen": trust.unseen,
+        "correlation": trust.correlation,
+        "wanted": trust.wanted,
+        "link_steps": steps(trust.link),
+        "reach_steps": steps(trust.reach),
+    })
 }
 
 /// What must be said beside every distance; nothing if there is nothing to be warned of.

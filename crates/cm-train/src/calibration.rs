@@ -1,5 +1,6 @@
 //! Steps for nats: how many steps trajectories that were held out took over a distance.
 
+use bincode::{Decode, Encode};
 use cm_nn::Matrix;
 
 /// A monotone map from distances to steps, by isotonic regression.
@@ -17,7 +18,7 @@ use cm_nn::Matrix;
 /// assert_eq!(calibration.steps(0.0).unwrap().about, 0.0);
 /// assert!(calibration.steps(1000.0).is_none());
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub struct Calibration {
     /// Distance, low, about, high; all ascending.
     knots: Vec<[f32; 4]>,
@@ -104,6 +105,11 @@ impl Calibration {
         self.knots[self.knots.len() - 1][2]
     }
 
+    /// The largest distance that it knows.
+    pub(crate) fn farthest(&self) -> f32 {
+        self.knots.last().map_or(0.0, |knot| knot[0])
+    }
+
     pub(crate) fn matrix(&self) -> Matrix {
         Matrix { shape: [self.knots.len(), 4], values: self.knots.concat() }
     }
@@ -124,6 +130,10 @@ fn blocks(pairs: &[(f32, f32)]) -> Vec<&[(f32, f32)]> {
     let mut start = 0;
     while start < pairs.len() {
         let mut end = (start + size).min(pairs.len());
+        // Equal distances stay together: their steps have one mean.
+        while end < pairs.len() && pairs[end].0 == pairs[end - 1].0 {
+            end += 1;
+        }
         if pairs.len() - end < LEAST {
             end = pairs.len();
         }

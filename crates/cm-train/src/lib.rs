@@ -35,7 +35,7 @@ pub use held_out::{Contrast, HeldOut, Validation};
 pub use jobs::{Job, JobEvent, job_groups, run_jobs};
 pub use method::{Method, MethodSettings};
 pub use model::{Model, Places};
-pub use plan::{GreedyPath, Links, PlanSettings, Planner, RoadMap, Roads, Walked};
+pub use plan::{GreedyPath, Links, PlanSettings, Planner, RoadMap, Roads, Trust, Walked};
 pub use read_out::ReadOut;
 pub use record::{EvaluationRow, MetricRow, read_evaluations, read_metrics};
 pub use run::RunFolder;

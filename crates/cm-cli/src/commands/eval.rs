@@ -12,6 +12,7 @@ use super::distance::MAP_STATES;
 use super::{RunArguments, data_states, make_parent};
 use crate::config::PlanArguments;
 use crate::figures::Map;
+use crate::words::{map_in_words, trust_in_json};
 
 #[derive(clap::Args)]
 #[command(
@@ -182,6 +183,9 @@ fn print(found: &Found) {
             walked.no_way, walked.replanned
         );
     }
+    if let Some(text) = found.map.as_ref().and_then(map_in_words) {
+        println!("  {text}");
+    }
 }
 
 fn as_json(found: &Found) -> serde_json::Value {
@@ -204,6 +208,9 @@ fn as_json(found: &Found) -> serde_json::Value {
     if let Some(map) = &found.map {
         let [link, reach] = map.lengths();
         value["map"] = json!({ "links": map.links().len(), "link": link, "reach": reach });
+        if let Some(trust) = map.trust() {
+            value["map"]["trust"] = trust_in_json(trust);
+        }
     }
     value
 }

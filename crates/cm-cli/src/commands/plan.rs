@@ -10,7 +10,7 @@ use super::distance::MAP_STATES;
 use super::{Axes, RunArguments, data_states, make_parent};
 use crate::figures::Map;
 use crate::states::{Lazy, Named};
-use crate::words::{in_json, in_words, warning};
+use crate::words::{in_json, in_words, map_in_words, trust_in_json, warning};
 
 #[derive(clap::Args)]
 #[command(
@@ -70,11 +70,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let lazy = Lazy::new(&model);
     let from = lazy.state("--from", &arguments.from)?;
     let to = lazy.state("--to", &arguments.to)?;
-    let path = find(arguments, &lazy, &model, &from, &to)?;
+    let (path, map) = find(arguments, &lazy, &model, &from, &to)?;
     if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&as_json(&model, &path))?);
+        println!("{}", serde_json::to_string_pretty(&as_json(&model, &path, map.as_ref()))?);
     } else {
         print(&model, &path);
+        map.as_ref().and_then(map_in_words).iter().for_each(|text| println!("{text}"));
     }
     if let Some(file) = &arguments.figure {
         arguments.axes.check(model.dimensions().state())?;
@@ -109,20 +110,21 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The path, and the kept map if it is over that.
 fn find(
     arguments: &Arguments,
     lazy: &Lazy<'_>,
     model: &Model,
     from: &[f32],
     to: &[f32],
-) -> anyhow::Result<GreedyPath> {
+) -> anyhow::Result<(GreedyPath, Option<RoadMap>)> {
     let composed = model.roads().is_some();
     if composed && !arguments.greedy && arguments.link.is_none() && arguments.radius.is_none() {
-        return Ok(model.path(from, to)?);
+        return Ok((model.path(from, to)?, None));
     }
     let by_map = !arguments.greedy && arguments.link.is_none() && arguments.radius.is_none();
     if let Some(map) = arguments.run.kept_map(model)?.filter(|_| by_map) {
-        return first(map.paths(model, from, to)?);
+        return Ok((first(map.paths(model, from, to)?)?, Some(map)));
     }
     let task = lazy.task()?;
     let radius = arguments.radius.unwrap_or_else(|| 5.0 * median_step(model, task));
@@ -135,7 +137,7 @@ fn find(
         let longest = arguments.link.unwrap_or(LINK);
         RoadMap::new(model, &places, Links { radius, longest })?.paths(model, from, to)?
     };
-    first(paths)
+    Ok((first(paths)?, None))
 }
 
 fn first(paths: Vec<GreedyPath>) -> anyhow::Result<GreedyPath> {
@@ -156,16 +158,20 @@ fn print(model: &Model, path: &GreedyPath) {
     warning(model).iter().for_each(|warning| println!("{warning}"));
 }
 
-fn as_json(model: &Model, path: &GreedyPath) -> serde_json::Value {
+fn as_json(model: &Model, path: &GreedyPath, map: Option<&RoadMap>) -> serde_json::Value {
     let number = |&distance: &f32| if distance.is_finite() { json!(distance) } else { json!(null) };
-    json!({
+    let mut value = json!({
         "arrived": path.arrived,
         "length": path.length(),
         "states": path.states,
         "distances": path.distances.iter().map(number).collect::<Vec<_>>(),
         "steps": in_json(model, path.distances[0]),
         "read_out": model.read_out().to_string(),
-    })
+    });
+    if let Some(trust) = map.and_then(RoadMap::trust) {
+        value["trust"] = trust_in_json(trust);
+    }
+    value
 }
 
 /// The median length of a step of the data, in its own units.

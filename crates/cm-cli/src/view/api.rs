@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::http::{Answer, Request};
 use crate::commands::data_states;
-use crate::words::{in_json, in_words, warning};
+use crate::words::{in_json, in_words, map_in_words, warning};
 
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 /// Most states that are shown.
@@ -93,6 +93,7 @@ impl Runs {
                         "composed": model.roads().is_some() || loaded.map.is_some(),
                         "nodes": loaded.map.as_ref().map(|map| map.nodes()),
                         "links": loaded.map.as_ref().map(links),
+                        "trust": loaded.map.as_ref().and_then(map_in_words),
                         "version": version(loaded.modified),
                     })
                 }

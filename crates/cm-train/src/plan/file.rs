@@ -5,12 +5,12 @@ use std::path::Path;
 use bincode::{Decode, Encode};
 use xxhash_rust::xxh3::Xxh3;
 
-use super::PlanSettings;
 use super::road_map::{RoadMap, Rule};
+use super::{PlanSettings, Trust};
 use crate::{Error, Model, Result, Task, container};
 
 /// `cmroads` and the version.
-const MAGIC: [u8; 8] = *b"cmroads\x03";
+const MAGIC: [u8; 8] = *b"cmroads\x04";
 
 /// The model and the data that a map is of, by their checksums and in words, and its settings.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
@@ -59,6 +59,7 @@ struct Stored {
     nodes: Vec<f32>,
     links: Vec<(u32, u32, f32)>,
     rule: Rule,
+    trust: Option<Trust>,
 }
 
 impl RoadMap {
@@ -76,6 +77,7 @@ impl RoadMap {
             nodes: self.nodes.clone(),
             links: self.links.clone(),
             rule: self.rule,
+            trust: self.trust.clone(),
         };
         container::save(path, MAGIC, &stored)
     }
@@ -102,7 +104,7 @@ impl RoadMap {
     /// name.
     pub fn read(path: &Path, model: &Model) -> Result<Self> {
         let stored: Stored = container::load(path, MAGIC, "a road map")?;
-        let Stored { origin, width, nodes, links, rule } = stored;
+        let Stored { origin, width, nodes, links, rule, trust } = stored;
         let expected = model.dimensions().state();
         if origin.model != model.checksum()? {
             let (name, found) = (name_of(model), &origin.name);
@@ -122,7 +124,7 @@ impl RoadMap {
             return Err(Error::content(path, format!("expected links between {count} nodes")));
         }
         let mut map = Self::with_links(expected, nodes, links, rule);
-        map.origin = Some(origin);
+        (map.origin, map.trust) = (Some(origin), trust);
         Ok(map)
     }
 

@@ -2,22 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use super::RoadMap;
 use super::measure::{Measure, Points, gather};
-use super::{RoadMap, l2};
 use crate::{Model, Result};
 
 /// Maps of so many nodes are searched whole.
 const FEW: usize = 256;
 /// Otherwise the metric decides between so many nodes, the nearest ones as the model sees states.
 const NEAR: usize = 8;
-
-/// Where a state is on a map.
-pub(super) struct Found {
-    /// The node that stands for it: the nearest by the larger of the distances there and back.
-    pub(super) own: u32,
-    /// The distances to nodes and back that were looked at; all of the linked ones are.
-    pub(super) apart: BTreeMap<u32, [f32; 2]>,
-}
 
 /// The nodes of a map, for a thread.
 pub(crate) struct Nodes {
@@ -32,18 +24,17 @@ impl Nodes {
         Self { points, scaled: model.scaled(map.nodes()) }
     }
 
-    /// The nearest nodes as the model sees them.
+    /// The nearest nodes as the model sees them, the nearest first.
     fn near(&self, state: &[f32]) -> Vec<u32> {
-        let nodes = self.scaled.chunks_exact(state.len()).enumerate();
-        let mut all: Vec<(f32, u32)> =
-            nodes.map(|(node, other)| (l2(other, state), node as u32)).collect();
-        let order = |a: &(f32, u32), b: &(f32, u32)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
-        if all.len() > NEAR {
-            all.select_nth_unstable_by(NEAR, order);
-            all.truncate(NEAR);
+        let mut near: Vec<(f32, u32)> = Vec::with_capacity(NEAR + 1);
+        for (node, other) in self.scaled.chunks_exact(state.len()).enumerate() {
+            let away = other.iter().zip(state).map(|(a, b)| (a - b) * (a - b)).sum::<f32>();
+            if near.len() < NEAR || away < near[NEAR - 1].0 {
+                near.insert(near.partition_point(|known| known.0 <= away), (away, node as u32));
+                near.truncate(NEAR);
+            }
         }
-        all.sort_unstable_by(order);
-        all.into_iter().map(|(_, node)| node).collect()
+        near.into_iter().map(|(_, node)| node).collect()
     }
 }
 
@@ -52,46 +43,53 @@ pub(super) fn is_large(map: &RoadMap) -> bool {
     map.rule.radius.is_none() && map.nodes().len() / map.width > FEW
 }
 
-/// Where states are, and their `points`.
+/// For each state the nodes that lead to it if these are `ends`, else those that it leads to: the
+/// node that stands for it, the nearest by the larger of the distances there and back, and those
+/// that are linked with that. `points` are those of the states.
 pub(super) fn find(
     map: &RoadMap,
     (measure, model): (&Measure<'_>, &Model),
     nodes: &Nodes,
     states: &[f32],
     points: &Points,
-) -> Result<Vec<Found>> {
-    let apart = |asked: &[(usize, u32)]| -> Result<Vec<[f32; 2]>> {
+    ends: bool,
+) -> Result<Vec<Vec<(u32, f32)>>> {
+    let pairs = |asked: &[(usize, u32)]| -> Result<[Points; 2]> {
         let states = gather(points, asked.iter().map(|&(at, _)| at))?;
-        let ends = gather(&nodes.points, asked.iter().map(|&(_, node)| node as usize))?;
-        let there = measure.rows(&states, &ends)?;
-        let back = measure.rows(&ends, &states)?;
-        Ok(there.into_iter().zip(back).map(|(there, back)| [there, back]).collect())
+        let others = gather(&nodes.points, asked.iter().map(|&(_, node)| node as usize))?;
+        Ok(if ends { [others, states] } else { [states, others] })
     };
     let scaled = model.scaled(states);
-    let near = scaled.chunks_exact(map.width).enumerate();
-    let asked: Vec<(usize, u32)> = near
+    let asked: Vec<(usize, u32)> = (scaled.chunks_exact(map.width).enumerate())
         .flat_map(|(at, state)| nodes.near(state).into_iter().map(move |node| (at, node)))
         .collect();
-    let mut all: Vec<Found> =
-        (0..points.rows()).map(|_| Found { own: 0, apart: BTreeMap::new() }).collect();
-    let mut least = vec![f32::INFINITY; all.len()];
-    for (&(at, node), apart) in asked.iter().zip(apart(&asked)?) {
-        let away = apart[0].max(apart[1]);
-        if away < least[at] {
-            (least[at], all[at].own) = (away, node);
+    let [from, to] = pairs(&asked)?;
+    let along = measure.rows(&from, &to)?;
+    let against = measure.rows(&to, &from)?;
+    let mut least = vec![(f32::INFINITY, 0); points.rows()];
+    for ((&(at, node), along), against) in asked.iter().zip(&along).zip(against) {
+        let away = along.max(against);
+        if away < least[at].0 {
+            least[at] = (away, node);
         }
-        all[at].apart.insert(node, apart);
     }
-    let asked: Vec<(usize, u32)> = (all.iter().enumerate())
-        .flat_map(|(at, found)| {
-            let linked = map.linked(found.own).filter(|node| !found.apart.contains_key(node));
-            linked.map(move |node| (at, node))
-        })
+    let mut known: BTreeMap<(usize, u32), f32> = asked.into_iter().zip(along).collect();
+    let linked = |at: usize| map.linked(least[at].1, ends);
+    let asked: Vec<(usize, u32)> = (0..points.rows())
+        .flat_map(|at| linked(at).map(move |node| (at, node)))
+        .filter(|asked| !known.contains_key(asked))
         .collect();
     if !asked.is_empty() {
-        for (&(at, node), apart) in asked.iter().zip(apart(&asked)?) {
-            all[at].apart.insert(node, apart);
-        }
+        let [from, to] = pairs(&asked)?;
+        known.extend(asked.into_iter().zip(measure.rows(&from, &to)?));
     }
-    Ok(all)
+    let near = |at: usize| {
+        let within = |node: u32, longest: f32| {
+            let length = known.get(&(at, node)).copied();
+            length.filter(|length| *length <= longest).map(|length| (node, length))
+        };
+        let own = within(least[at].1, map.rule.reach);
+        own.into_iter().chain(linked(at).filter_map(|node| within(node, map.rule.link))).collect()
+    };
+    Ok((0..points.rows()).map(near).collect())
 }

@@ -15,6 +15,7 @@ mod of_data;
 mod road_map;
 mod roads;
 mod settings;
+mod trust;
 mod walk;
 
 pub(crate) use find::Nodes;
@@ -24,6 +25,7 @@ pub(crate) use measure::Measure;
 pub use road_map::{Links, RoadMap};
 pub use roads::Roads;
 pub use settings::PlanSettings;
+pub use trust::Trust;
 pub use walk::Walked;
 pub(crate) use walk::Walker;
 

@@ -1,7 +1,5 @@
 //! A road map of the data that a model was trained on.
 
-use std::collections::BTreeSet;
-
 use cm_random::{Philox, below_u64};
 use cm_replay::Dataset;
 use rand_core::Rng;
@@ -12,6 +10,7 @@ use super::links::Passages;
 use super::luck::thrown;
 use super::measure::{Measure, Points, gather};
 use super::road_map::Rule;
+use super::trust::Held;
 use super::{PlanSettings, RoadMap};
 use crate::{Error, Model, Result, Task};
 
@@ -19,10 +18,6 @@ use crate::{Error, Model, Result, Task};
 const STREAM: u32 = 0x023;
 /// Rows that are looked at within the steps that the policy is sent ahead.
 const WITHIN: usize = 5;
-/// Pairs of rows that lengths are taken from.
-const PAIRS: usize = 4_000;
-/// The share of pairs that cover less: trajectories also dawdle, turn round and stand still.
-const SHARE: f64 = 0.95;
 /// The policy is sent ahead at least so many times what one step covers: the data may go nowhere for
 /// long. Not so where luck throws trajectories about: straight ahead may be a door.
 const FULL_STEPS: f32 = 15.0;
@@ -50,7 +45,9 @@ impl RoadMap {
     ///   there and back.
     /// * How short: what trajectories cover in a number of steps ([`PlanSettings::steps`]), at least
     ///   fifteen times what they cover in one, says how far ahead the policy is sent; what they cover
-    ///   in half as many, how long links are.
+    ///   in half as many, how long links are. These trajectories are held out: no node and no link
+    ///   is of them. The policy is sent no farther than any of them went, and not where they took
+    ///   twice the steps that they should ([`trust`](Self::trust)).
     /// * Taken: nodes that a trajectory joined in those steps are linked, if the policy may be sent
     ///   so far, unless two shorter links are hardly longer together. Steps whose outcome was luck
     ///   end a trajectory.
@@ -63,9 +60,11 @@ impl RoadMap {
         let measure = Measure::new(model)?;
         let steps = settings.steps_under(model.settings().goals.gamma);
         let width = model.dimensions().state();
-        let sample = Sample::draw(model, &task.data, settings, steps);
-        let consecutive = consecutive(model, &task.data);
-        if sample.states.len() < 2 * width || consecutive[0].is_empty() {
+        let held = Held::new(model, &measure, &task.data, settings)?;
+        let sample = Sample::draw(model, &task.data, &held.split.training, settings, steps);
+        let data = &task.data;
+        let moves = (0..data.trajectories()).any(|one| data.trajectory(one).len() > 1);
+        if sample.states.len() < 2 * width || !moves {
             return Err(Error::Setting {
                 setting: "plan".to_owned(),
                 expected: "data whose trajectories have several rows",
@@ -75,34 +74,27 @@ impl RoadMap {
         let points = measure.points(&sample.states)?;
         let some = |rows: &[usize]| gather(&points, rows.iter().copied());
         let lag = steps.div_ceil(sample.stride).max(1);
-        let covered = |lag: usize| -> Result<f32> {
-            let pairs = sample.pairs(lag);
-            let (from, to): (Vec<usize>, Vec<usize>) = pairs.into_iter().unzip();
-            if from.is_empty() {
-                return Ok(0.0);
-            }
-            Ok(quantile(measure.rows(&some(&from)?, &some(&to)?)?, SHARE))
-        };
         let wanted = match settings.link {
             Some(link) => link,
-            None => covered((lag / 2).max(1))?,
+            None => held.covered((lag / 2).max(1) * sample.stride)?,
         };
         let found = choose(&measure, &points, &some, settings, wanted / LINKS_TO_COVER)?;
         let away = quantile(found.away.clone(), COVERED);
         let link = settings.link.unwrap_or_else(|| wanted.max(LINKS_TO_COVER * away));
-        let consecutive = [measure.points(&consecutive[0])?, measure.points(&consecutive[1])?];
         let thrown = thrown(&sample.scaled, width, &sample.ends);
+        let mut trust = held.trust()?;
         let reach = match settings.reach {
-            Some(reach) => reach,
+            Some(reach) => {
+                (trust.link, trust.wanted, trust.reach) = (link, reach, reach);
+                reach
+            }
             None => {
                 let far = match thrown.is_empty() {
-                    true => {
-                        let single = measure.rows(&consecutive[0], &consecutive[1])?;
-                        FULL_STEPS * quantile(single, SHARE)
-                    }
+                    true => FULL_STEPS * held.covered(1)?,
                     false => 0.0,
                 };
-                covered(lag)?.max(far).max(link)
+                trust.limit(link, held.covered(lag * sample.stride)?.max(far).max(link));
+                trust.reach
             }
         };
         let rule = Rule { link, reach, steps: steps as u32, radius: None };
@@ -120,18 +112,27 @@ impl RoadMap {
             found.nodes.iter().flat_map(|&row| &sample.states[row * width..][..width]).copied();
         let mut map = Self::with_links(width, states.collect(), links, rule);
         map.origin = Some(Origin::of(model, task, settings)?);
+        map.trust = Some(trust);
         Ok(map)
     }
 }
 
 impl Sample {
-    fn draw(model: &Model, data: &Dataset, settings: &PlanSettings, steps: usize) -> Self {
+    /// Of some of the trajectories.
+    fn draw(
+        model: &Model,
+        data: &Dataset,
+        trajectories: &[usize],
+        settings: &PlanSettings,
+        steps: usize,
+    ) -> Self {
         let mut stride = (steps / WITHIN).max(1);
+        let all: usize = trajectories.iter().map(|&one| data.trajectory(one).len()).sum();
         // All rows are wanted if there are few.
-        while stride > 1 && data.steps() / stride < settings.rows {
+        while stride > 1 && all / stride < settings.rows {
             stride -= 1;
         }
-        let mut order: Vec<usize> = (0..data.trajectories()).collect();
+        let mut order = trajectories.to_vec();
         let mut random = Philox::new(settings.seed).stream(0, STREAM);
         for last in (1..order.len()).rev() {
             order.swap(last, below_u64(random.next_u64(), last as u64 + 1) as usize);
@@ -152,31 +153,6 @@ impl Sample {
         }
         Self { states, scaled, ends, stride }
     }
-
-    /// Pairs of rows of one trajectory, the second so many rows after the first.
-    fn pairs(&self, lag: usize) -> Vec<(usize, usize)> {
-        let mut pairs = Vec::new();
-        let mut start = 0;
-        for &end in &self.ends {
-            pairs.extend((start..end.saturating_sub(lag)).map(|row| (row, row + lag)));
-            start = end;
-        }
-        let every = pairs.len().div_ceil(PAIRS).max(1);
-        pairs.into_iter().step_by(every).collect()
-    }
-}
-
-/// Rows of the data in their own units, and those that follow them.
-fn consecutive(model: &Model, data: &Dataset) -> [Vec<f32>; 2] {
-    let mut states = [Vec::new(), Vec::new()];
-    let every = data.steps().div_ceil(PAIRS).max(1);
-    let last_rows = data.ends().iter().map(|&end| end - 1).collect::<BTreeSet<_>>();
-    for row in (0..data.steps()).step_by(every).filter(|row| !last_rows.contains(row)) {
-        for (next, states) in states.iter_mut().enumerate() {
-            states.extend(model.unscaled(data.observations().row(row + next)));
-        }
-    }
-    states
 }
 
 /// Nodes by the larger of the distances there and back.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::graph::{Neighbours, Way, by_ends, shortest};
 use super::measure::{Measure, Points};
-use super::{GreedyPath, l2};
+use super::{GreedyPath, Trust, l2};
 use crate::{Model, Result};
 
 /// Which places are linked in a [`RoadMap`] of given places.
@@ -80,6 +80,8 @@ pub struct RoadMap {
     pub(super) rule: Rule,
     /// What it was made of; nothing if places were given.
     pub(super) origin: Option<super::file::Origin>,
+    /// How far its distance is trusted; nothing if places were given.
+    pub(super) trust: Option<Trust>,
     into: Neighbours,
     onto: Neighbours,
 }
@@ -132,7 +134,7 @@ impl RoadMap {
         rule: Rule,
     ) -> Self {
         let [into, onto] = by_ends(nodes.len() / width, &links);
-        Self { width, nodes, links, rule, origin: None, into, onto }
+        Self { width, nodes, links, rule, origin: None, trust: None, into, onto }
     }
 
     /// Its states, whole and one after another, in their own units.
@@ -148,6 +150,12 @@ impl RoadMap {
     /// The longest link, and how far ahead a policy is sent, by the learned distance.
     pub fn lengths(&self) -> [f32; 2] {
         [self.rule.link, self.rule.reach]
+    }
+
+    /// How far the distance is trusted, by trajectories that the map was not made of; nothing if
+    /// places were given.
+    pub fn trust(&self) -> Option<&Trust> {
+        self.trust.as_ref()
     }
 
     /// Plans from each start, whole states one after another, to one goal.
@@ -229,22 +237,11 @@ impl RoadMap {
         }
     }
 
-    /// The nodes that links join a node with, in either direction.
-    pub(super) fn linked(&self, node: u32) -> impl Iterator<Item = u32> {
-        let node = node as usize;
-        self.onto[node].iter().chain(&self.into[node]).map(|&(other, _)| other)
-    }
-
-    /// What [`near_by`](Self::near_by) gives, for a state whose own node was searched for.
-    pub(super) fn near_found(&self, found: &super::find::Found, ends: bool) -> Vec<(u32, f32)> {
-        let along = |node: u32| found.apart.get(&node).map(|apart| apart[usize::from(ends)]);
+    /// The nodes from which links lead to a node if it is one of the `ends`, else those to which
+    /// they lead from it.
+    pub(super) fn linked(&self, node: u32, ends: bool) -> impl Iterator<Item = u32> {
         let neighbours = if ends { &self.into } else { &self.onto };
-        let linked = neighbours[found.own as usize].iter().map(|&(node, _)| node);
-        let within = |node: u32, longest: f32| {
-            along(node).filter(|length| *length <= longest).map(|length| (node, length))
-        };
-        let own = within(found.own, self.rule.reach);
-        own.into_iter().chain(linked.filter_map(|node| within(node, self.rule.link))).collect()
+        neighbours[node as usize].iter().map(|&(other, _)| other)
     }
 
     /// For each state the nodes that a link may join it with, and the length `along` that link;

@@ -25,15 +25,16 @@ pub struct PlanSettings {
     /// How many steps ahead the policy is sent; a quarter of the discount's horizon, from 10 to 50,
     /// if 0.
     pub steps: u64,
-    /// The longest link, by the learned distance; what trajectories cover in half the steps if
-    /// absent.
+    /// The longest link, by the learned distance; what held-out trajectories cover in half the
+    /// steps if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link: Option<f32>,
-    /// How far ahead the policy is sent, by the learned distance; what trajectories cover in those
-    /// steps, and at least fifteen times what they cover in one, if absent.
+    /// How far ahead the policy is sent, by the learned distance; if absent what held-out
+    /// trajectories cover in those steps, and at least fifteen times what they cover in one, unless
+    /// they contradict ([`Trust`](crate::Trust)).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reach: Option<f32>,
-    /// Seed of which rows are looked at.
+    /// Seed of which rows are looked at, and which trajectories are held out.
     pub seed: u64,
 }
 

@@ -141,8 +141,7 @@ impl<'a> Walker<'a> {
             false => self.map.ends(&self.measure, &self.nodes.points, &whole, &points)?,
             true => {
                 let with = (&self.measure, self.model);
-                let found = find(self.map, with, self.nodes, &whole, &points)?;
-                found.iter().map(|found| self.map.near_found(found, true)).collect()
+                find(self.map, with, self.nodes, &whole, &points, true)?
             }
         };
         let known = self.goals.as_ref().map_or(0, Points::rows);
@@ -234,8 +233,11 @@ impl<'a> Walker<'a> {
     /// Finds paths for those of the episodes `of` that have none, from the states where they stand.
     fn plan(&mut self, of: &[usize], states: &[f32], points: &Points) -> Result<()> {
         let without = |number: &usize| self.walks.get(number).is_some_and(|walk| !walk.planned);
-        let mut places: Vec<usize> = (0..of.len()).filter(|&place| without(&of[place])).collect();
-        let planned: Vec<usize> = places.iter().map(|&place| of[place]).collect();
+        let all: Vec<usize> = (0..of.len()).filter(|&place| without(&of[place])).collect();
+        let planned: Vec<usize> = all.iter().map(|&place| of[place]).collect();
+        // Where no node has a way, none is looked for.
+        let some_way = |place: &usize| self.walks.get(&of[*place]).is_some_and(Walk::has_ways);
+        let (mut places, lost): (Vec<usize>, Vec<usize>) = all.into_iter().partition(some_way);
         for wide in [false, true] {
             if places.is_empty() {
                 break;
@@ -251,8 +253,7 @@ impl<'a> Walker<'a> {
                 }
                 false => {
                     let with = (&self.measure, self.model);
-                    let found = find(self.map, with, self.nodes, &stands, &some)?;
-                    found.iter().map(|found| self.map.near_found(found, false)).collect()
+                    find(self.map, with, self.nodes, &stands, &some, false)?
                 }
             };
             let mut left = Vec::new();
@@ -264,7 +265,7 @@ impl<'a> Walker<'a> {
             }
             places = left;
         }
-        for place in places {
+        for place in places.into_iter().chain(lost) {
             let Some(walk) = self.walks.get_mut(&of[place]) else { continue };
             self.walked.no_way += usize::from(walk.lost == 0);
             // Straight to the goal, and another try when that has not helped for a while, longer each
@@ -310,6 +311,11 @@ impl Walk {
         self.planned = true;
         self.remaining = None;
         true
+    }
+
+    /// Whether any node has a way to the goal.
+    fn has_ways(&self) -> bool {
+        self.ways.iter().any(|way| way.remaining.is_finite())
     }
 
     /// The shortest way over one of the nodes nearby: how long it is, and the node.

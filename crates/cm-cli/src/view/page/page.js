@@ -77,7 +77,7 @@ function describe(run) {
   run.title.replaceChildren(mark, about.ready
     ? `${about.name}: ${about.method}, ${about.read_out}` : `${about.name}: ${about.why}`);
   run.canvas.hidden = !about.ready;
-  run.note.textContent = about.warning || '';
+  run.note.textContent = [about.warning, about.trust].filter(Boolean).join('; ');
   run.button.hidden = !about.episodes;
 }
 
