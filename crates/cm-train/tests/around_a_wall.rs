@@ -58,7 +58,10 @@ impl Env for Wall {
     fn begin(&self, mut random: Stream) -> Result<Episode, cm_envs::Error> {
         let mut height = || 1.0 + 3.0 * unit_f32(random.next_u32());
         let (here, there) = ([2.0, height()], [8.0, height()]);
-        let (at, goal) = if random.next_u32() % 2 == 0 { (here, there) } else { (there, here) };
+        let (at, goal) = match random.next_u32().is_multiple_of(2) {
+            true => (here, there),
+            false => (there, here),
+        };
         Ok(Episode { at, goal })
     }
 
