@@ -172,7 +172,7 @@ impl RoadMap {
         let direct = measure.pairs(&start_points, &goal_point)?;
         let ends = self.ends(&measure, &nodes, goal, &goal_point)?.remove(0);
         let ways = self.ways(&ends, &BTreeMap::new());
-        let entries = self.entries(&measure, &nodes, starts, &start_points, false)?;
+        let entries = self.entries(&measure, &nodes, starts, &start_points)?;
         let starts = starts.chunks_exact(self.width).zip(direct).zip(entries);
         Ok(starts
             .map(|((start, direct), near)| self.follow(&ways, start, direct, &near, goal))
@@ -199,25 +199,15 @@ impl RoadMap {
         Ok(self.near_by(goals, &there, &back, true))
     }
 
-    /// For each start the nodes that can be reached from it, and how far they are; if `wide`, all
-    /// that are no farther than the policy is sent.
+    /// For each start the nodes that can be reached from it, and how far they are.
     pub(super) fn entries(
         &self,
         measure: &Measure<'_>,
         nodes: &Points,
         starts: &[f32],
         points: &Points,
-        wide: bool,
     ) -> Result<Vec<Vec<(u32, f32)>>> {
         let there = measure.pairs(points, nodes)?;
-        if wide {
-            let near = |distances: &[f32]| {
-                let all = distances.iter().enumerate();
-                let near = all.filter(|(_, distance)| **distance <= self.rule.reach);
-                near.map(|(node, distance)| (node as u32, *distance)).collect()
-            };
-            return Ok(there.chunks_exact(nodes.rows()).map(near).collect());
-        }
         let back = transposed(&measure.pairs(nodes, points)?, nodes.rows());
         Ok(self.near_by(starts, &there, &back, false))
     }

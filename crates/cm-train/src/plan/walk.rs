@@ -237,35 +237,19 @@ impl<'a> Walker<'a> {
         let planned: Vec<usize> = all.iter().map(|&place| of[place]).collect();
         // Where no node has a way, none is looked for.
         let some_way = |place: &usize| self.walks.get(&of[*place]).is_some_and(Walk::has_ways);
-        let (mut places, lost): (Vec<usize>, Vec<usize>) = all.into_iter().partition(some_way);
-        for wide in [false, true] {
-            if places.is_empty() {
-                break;
-            }
-            let width = self.map.width;
-            let some = gather(points, places.iter().copied())?;
-            let stands: Vec<f32> =
-                places.iter().flat_map(|at| &states[at * width..][..width]).copied().collect();
-            let entries = match wide || !is_large(self.map) {
-                true => {
-                    let all = &self.nodes.points;
-                    self.map.entries(&self.measure, all, &stands, &some, wide)?
-                }
-                false => {
-                    let with = (&self.measure, self.model);
-                    find(self.map, with, self.nodes, &stands, &some, false)?
-                }
+        let (places, mut lost): (Vec<usize>, Vec<usize>) = all.into_iter().partition(some_way);
+        for (place, near) in places.iter().zip(self.entries(&places, states, points)?) {
+            let Some(walk) = self.walks.get(&of[*place]) else { continue };
+            let near = match walk.best(&near) {
+                Some(_) => near,
+                None => self.within_reach(walk, &gather(points, [*place])?)?,
             };
-            let mut left = Vec::new();
-            for (place, near) in places.into_iter().zip(entries) {
-                let Some(walk) = self.walks.get_mut(&of[place]) else { continue };
-                if !walk.take(&near) {
-                    left.push(place);
-                }
+            let walk = self.walks.get_mut(&of[*place]);
+            if !walk.is_some_and(|walk| walk.take(&near)) {
+                lost.push(*place);
             }
-            places = left;
         }
-        for place in places.into_iter().chain(lost) {
+        for place in lost {
             let Some(walk) = self.walks.get_mut(&of[place]) else { continue };
             self.walked.no_way += usize::from(walk.lost == 0);
             // Straight to the goal, and another try when that has not helped for a while, longer each
@@ -276,6 +260,39 @@ impl<'a> Walker<'a> {
         }
         // Those with a new path are sent as far along it as they may be, at once.
         self.send(&planned, points, of)
+    }
+
+    /// For some of the states the nodes that a link leads to from there.
+    fn entries(
+        &self,
+        places: &[usize],
+        states: &[f32],
+        points: &Points,
+    ) -> Result<Vec<Vec<(u32, f32)>>> {
+        if places.is_empty() {
+            return Ok(Vec::new());
+        }
+        let width = self.map.width;
+        let some = gather(points, places.iter().copied())?;
+        let stands: Vec<f32> =
+            places.iter().flat_map(|at| &states[at * width..][..width]).copied().collect();
+        match is_large(self.map) {
+            true => {
+                let with = (&self.measure, self.model);
+                find(self.map, with, self.nodes, &stands, &some, false)
+            }
+            false => self.map.entries(&self.measure, &self.nodes.points, &stands, &some),
+        }
+    }
+
+    /// The nodes with a way that are no farther from a point than the policy is sent.
+    fn within_reach(&self, walk: &Walk, point: &Points) -> Result<Vec<(u32, f32)>> {
+        let has_way = |node: &usize| walk.ways[*node].remaining.is_finite();
+        let nodes: Vec<usize> = (0..walk.ways.len()).filter(has_way).collect();
+        let points = gather(&self.nodes.points, nodes.iter().copied())?;
+        let near = nodes.into_iter().zip(self.measure.pairs(point, &points)?);
+        let near = near.filter(|(_, distance)| *distance <= self.map.rule.reach);
+        Ok(near.map(|(node, distance)| (node as u32, distance)).collect())
     }
 
     /// Sends those of the episodes `fresh` that have a path along it; `of` says which stand at
