@@ -267,18 +267,27 @@ fn a_table_goes_on_where_it_was_and_shows_best_and_last_with_errors() {
     let lines: Vec<_> = table.lines().collect();
     assert_eq!(
         lines[0],
-        "task,method,seeds,steps,best,best_error,last,last_error,paper,paper_error"
+        "task,method,planned,seeds,steps,best,best_error,last,last_error,paper,paper_error"
     );
-    assert!(
-        lines[1].starts_with("antmaze-umaze-v2,cmd1,2,4,") && lines[1].ends_with(",90.30,4.20")
-    );
-    // Two methods, two seeds, evaluated at the start, after two steps and after four.
-    assert_eq!(evaluations.lines().count(), 1 + 2 * 2 * 3, "{evaluations}");
+    let cmd1 = "antmaze-umaze-v2,cmd1,false,2,4,";
+    assert!(lines[1].starts_with(cmd1) && lines[1].ends_with(",90.30,4.20"), "{table}");
+    // Two methods, two seeds, evaluated after two steps and after four.
+    assert_eq!(evaluations.lines().count(), 1 + 2 * 2 * 2, "{evaluations}");
     let header = runs.lines().next().unwrap();
     for key in ["batch", "steps", "task.ant-maze.file", "method.cmd1.adam.learning_rate"] {
         assert!(header.split(',').any(|column| column == key), "{key} in {header}");
     }
     assert_eq!(runs.lines().count(), 1 + 2 * 2);
+    // GCBC has no distance to hold against the ways through the maze.
+    let distances = std::fs::read_to_string(scratch.path().join("whole/distances.csv")).unwrap();
+    let distances: Vec<_> = distances.lines().collect();
+    assert_eq!((distances.len(), distances[0]), (3, "task,method,seed,rank_correlation"));
+    for (seed, line) in distances[1..].iter().enumerate() {
+        let correlation = line.strip_prefix(&format!("antmaze-umaze-v2,cmd1,{seed},")).unwrap();
+        assert!(correlation.parse::<f64>().unwrap().abs() <= 1.0, "{line}");
+    }
+    let picture = scratch.path().join("whole/figures/antmaze-umaze-v2-distances.svg");
+    assert!(picture.metadata().unwrap().len() > 1000);
 }
 
 #[test]

@@ -30,6 +30,7 @@ mod navigation;
 mod picture;
 mod recipe;
 mod task;
+mod ways;
 mod world;
 
 pub use ant::{ACTION, Ant, STATE, standing, uprightness};
@@ -43,6 +44,7 @@ pub use navigation::{CellRule, Navigator};
 pub use picture::{Animation, Coverage, Paths};
 pub use recipe::Recipe;
 pub use task::Task;
+pub use ways::ShortestWays;
 pub use world::{AntEpisode, AntMaze, is_near};
 
 /// The streams of random numbers of this environment, among those of environments.

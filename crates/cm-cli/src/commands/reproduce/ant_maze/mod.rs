@@ -1,6 +1,7 @@
 //! `cm reproduce antmaze`: the paper's table on D4RL's AntMaze.
 
 mod data;
+mod distances;
 mod paper;
 mod preset;
 mod report;
