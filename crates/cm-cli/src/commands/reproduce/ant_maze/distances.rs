@@ -126,7 +126,7 @@ pub(super) fn draw(task: Task, found: &[OfMethod], file: &Path) -> anyhow::Resul
 /// Mean distances by the length of the way, as shares of the largest; none where there is no pair
 /// or not all are finite.
 fn shares(pairs: &[[f64; 2]], longest: f64) -> Vec<Option<f64>> {
-    let mut sums = vec![(0.0, 0); BINS];
+    let mut sums = [(0.0, 0); BINS];
     for &[length, far] in pairs {
         let bin = ((length / longest * BINS as f64) as usize).min(BINS - 1);
         sums[bin] = (sums[bin].0 + far, sums[bin].1 + 1);
