@@ -22,7 +22,7 @@ pub struct PlanSettings {
     pub nodes: usize,
     /// Rows of the data that those are chosen among and that links are held against.
     pub rows: usize,
-    /// How many steps ahead the policy is sent; a quarter of the discount's horizon, from 10 to 50,
+    /// How many steps ahead the policy is sent; a quarter of the discount's horizon, from 10 to 20,
     /// if 0.
     pub steps: u64,
     /// The longest link, by the learned distance; what held-out trajectories cover in half the
@@ -69,7 +69,7 @@ impl PlanSettings {
     /// How many steps ahead the policy is sent, under this discount.
     pub(crate) fn steps_under(&self, gamma: f64) -> usize {
         match self.steps {
-            0 => (0.25 / (1.0 - gamma).max(1e-6)).round().clamp(10.0, 50.0) as usize,
+            0 => (0.25 / (1.0 - gamma).max(1e-6)).round().clamp(10.0, 20.0) as usize,
             steps => steps as usize,
         }
     }
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn steps_follow_the_discount() {
         let under = |gamma| PlanSettings::default().steps_under(gamma);
-        assert_eq!([under(0.8), under(0.99), under(0.995), under(0.9999)], [10, 25, 50, 50]);
+        assert_eq!([under(0.8), under(0.99), under(0.995), under(0.9999)], [10, 20, 20, 20]);
         assert_eq!(PlanSettings { steps: 7, ..Default::default() }.steps_under(0.99), 7);
     }
 }
