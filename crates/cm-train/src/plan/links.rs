@@ -98,9 +98,7 @@ impl Passages<'_> {
         }
         needed(&lengths, count)
     }
-}
 
-impl Passages<'_> {
     /// Where trajectories go from about each node.
     fn streams(&self, distances: &[f32], link: f32) -> Vec<Stream> {
         let count = self.found.nodes.len();

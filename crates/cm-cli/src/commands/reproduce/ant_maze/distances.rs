@@ -33,8 +33,8 @@ impl OfMethod {
     }
 }
 
-/// Compares what the runs of one task have learned with the ways between states of its data. Runs
-/// without a model or without distances are left out, and all if the data is not there.
+/// Compares what the runs of one task have learned with the ways between states of its data, which
+/// must be there. Runs without a model or without distances are left out.
 pub(super) fn distances(task: Task, jobs: &[&Job]) -> anyhow::Result<Vec<OfMethod>> {
     let mut found = Vec::<OfMethod>::new();
     let mut states = None;

@@ -7,7 +7,7 @@ mod study;
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use cm_train::{Device, Job, Method, PointMazeTask, RunSettings};
+use cm_train::{Device, Job, Method, PointMazeTask, RunFolder, RunSettings};
 
 use super::training::train;
 use crate::config::PlanArguments;
@@ -63,6 +63,8 @@ pub(crate) fn run(arguments: &Arguments, device: Device) -> anyhow::Result<()> {
     });
     let jobs = jobs(arguments, &out)?;
     if !arguments.report_only {
+        // Before anything is trained: a table is of runs that were asked for alone.
+        jobs.iter().try_for_each(|job| RunFolder::new(&job.folder).check(&job.settings))?;
         let names = jobs
             .iter()
             .map(|job| format!("{} {}", job.settings.method.method().title(), job.settings.seed));
