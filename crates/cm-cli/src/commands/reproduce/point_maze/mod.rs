@@ -134,6 +134,21 @@ mod tests {
     }
 
     #[test]
+    fn runs_of_other_settings_are_refused_before_anything_is_trained() {
+        let scratch = tempfile::tempdir().unwrap();
+        let out = scratch.path().to_str().unwrap();
+        let words = ["x", "--seeds", "2", "--methods", "gcbc", "--out", out];
+        let arguments = Program::try_parse_from(words).unwrap().arguments;
+        let other = &jobs(&arguments, scratch.path()).unwrap()[1];
+        std::fs::create_dir(&other.folder).unwrap();
+        let settings = RunSettings { batch: 7, ..other.settings.clone() };
+        std::fs::write(other.folder.join("config.toml"), settings.to_toml()).unwrap();
+        let error = run(&arguments, Device::Cpu).unwrap_err().to_string();
+        assert!(error.contains("gcbc-1") && error.contains("`batch`"), "{error}");
+        assert!(!scratch.path().join("gcbc-0").exists());
+    }
+
+    #[test]
     fn the_plan_that_is_shipped_has_the_same_runs() {
         let arguments = Program::try_parse_from(["x", "--full"]).unwrap().arguments;
         let mut wanted = jobs(&arguments, "runs/pointmaze-full".as_ref()).unwrap();
