@@ -1,14 +1,16 @@
 // Gradients of MRN and Max by pairs: by products, and of the maxima. Those by differences are in
 // `residual_differences.cu`, what all share with rows in `residual.cuh`.
 
-// A number near the k-th feature of most of m points: of three of them the one in the middle.
-// Gradients by products are of differences from it, so that it does not matter how far from zero
-// all points are.
-static __device__ __forceinline__ float middle(
-    const float* points, unsigned k, unsigned m, unsigned width) {
-    float a = points[k], b = points[(size_t)(m / 3) * width + k];
-    float c = points[(size_t)(2 * m / 3) * width + k];
+// A number near a feature of most of m points: of points 0, m / 3 and 2 m / 3 the one in the
+// middle. Gradients by products are of differences from it, so that it does not matter how far from
+// zero all points are.
+static __device__ __forceinline__ float middle(float a, float b, float c) {
     return fmaxf(fminf(a, b), fminf(fmaxf(a, b), c));
+}
+
+static __device__ __forceinline__ float4 middle(float4 a, float4 b, float4 c) {
+    return make_float4(middle(a.x, b.x, c.x), middle(a.y, b.y, c.y), middle(a.z, b.z, c.z),
+        middle(a.w, b.w, c.w));
 }
 
 // How far a point is from the middle of `count` others, roughly and at least half of it: the
@@ -24,10 +26,10 @@ static __device__ __forceinline__ bool is_apart(float norm, float grad, float fa
     return norm != 0.0f && grad != 0.0f && (is_special(norm, grad) || !(norm * 4096.0f >= far));
 }
 
-// What `residual_weights` makes, for gradients by products: - w as operands of 64 x 64 squares
-// (`operand.cuh`), in both layouts, as rounded; the sums of w over 32 of m and over 32 of n, and
-// whether one of these pairs must be taken apart; g = share grad and the argument of the maximum,
-// in the second layout alone.
+// What gradients by products are made of: - w as operands of 64 x 64 squares (`operand.cuh`), in
+// both layouts, as rounded; the sums of w over 32 of m and over 32 of n, and whether one of these
+// pairs must be taken apart; g = share grad and the argument of the maximum, in the second layout
+// alone.
 BOUNDED_KERNEL(residual_operands, (256),
     Mat grad, Mat norms, Mat args, Mat by_rows, Mat by_columns, Mat sums, Mat sums_t, Mat special,
     Mat special_t, Mat grads_t, Mat args_t, unsigned n, unsigned m, Split split) {
@@ -112,11 +114,10 @@ BOUNDED_KERNEL(residual_halves, (256), Mat points, Mat operand, unsigned m, Spli
     int i = (warp >> 2) * 32 + (lane >> 2) * 4, j = (warp & 3) * 16 + (lane & 3) * 4;
     int block = blockIdx.x / across, line = blockIdx.x % across;
     int count = max(0, min(4, (int)split.symmetric - line * 64 - j));
-    float centre[4];
-#pragma unroll
-    for (int q = 0; q < 4; q++) {
-        centre[q] = q < count ? middle(from, line * 64 + j + q, m, width) : 0.0f;
-    }
+    const float* start = from + line * 64 + j;
+    float4 centre = middle(four(start, count, wide),
+        four(start + (size_t)(m / 3) * width, count, wide),
+        four(start + (size_t)(2 * m / 3) * width, count, wide));
     Patch kept, rest;
 #pragma unroll
     for (int q = 0; q < 4; q++) {
@@ -124,7 +125,7 @@ BOUNDED_KERNEL(residual_halves, (256), Mat points, Mat operand, unsigned m, Spli
         float4 x = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
         if (row < (int)m) {
             x = four(from + (size_t)row * width + line * 64 + j, count, wide);
-            x.x -= centre[0], x.y -= centre[1], x.z -= centre[2], x.w -= centre[3];
+            x.x -= centre.x, x.y -= centre.y, x.z -= centre.z, x.w -= centre.w;
         }
         float4 y = make_float4(cut_tf32(x.x), cut_tf32(x.y), cut_tf32(x.z), cut_tf32(x.w));
         kept.row[q] = y;
@@ -153,119 +154,145 @@ struct Euclidean {
 // Adds to the Euclidean part of a row's gradient those pairs that must be taken apart.
 static __device__ __noinline__ void add_special(
     const Euclidean& e, float* out, unsigned row, unsigned n, unsigned m, const Split& split) {
-    __shared__ unsigned found[4];
-    unsigned width = split.symmetric + split.asymmetric;
+    unsigned width = split.symmetric + split.asymmetric, lane = threadIdx.x & 31;
     const float *u = at(e.a) + (size_t)row * width, *norms = at(e.norms);
     // Norms and gradients lie as the pairs do, whichever side this is.
     size_t own = e.transposed ? 1 : m, other = e.transposed ? n : 1;
     float far = from_middle(norms + row * own, other, m);
-    for (unsigned start = 0; start < m; start += 128) {
-        unsigned j = start + threadIdx.x;
+    __syncwarp();
+    for (unsigned start = 0; start < m; start += 32) {
+        unsigned j = start + lane;
         bool apart = false;
         if (j < m) {
             size_t place = row * own + j * other;
             float others = from_middle(norms + j * other, own, n);
             apart = is_apart(norms[place], at(e.grad)[place] * split.share, larger(far, others));
         }
-        unsigned lanes = __ballot_sync(0xffffffffu, apart);
-        __syncthreads();
-        if ((threadIdx.x & 31) == 0) found[threadIdx.x >> 5] = lanes;
-        __syncthreads();
-        for (unsigned warp = 0; warp < 4; warp++) {
-            for (unsigned bits = found[warp]; bits; bits &= bits - 1) {
-                unsigned j = start + 32 * warp + __ffs(bits) - 1;
-                const float* v = at(e.b) + (size_t)j * width;
-                size_t place = row * own + j * other;
-                float g = at(e.grad)[place] * split.share, norm = norms[place];
-                bool plain = !is_special(norm, g);
-                Scaled pair = {1.0f, false, norm};
-                if (!plain) pair = scaled(u, v, split.symmetric);
-                if (pair.norm == 0.0f) continue;
-                for (unsigned k = threadIdx.x; k < split.symmetric; k += blockDim.x) {
-                    out[k] += g / pair.norm * (difference(u[k], v[k], pair.half) / pair.scale);
-                }
+        for (unsigned bits = __ballot_sync(0xffffffffu, apart); bits; bits &= bits - 1) {
+            unsigned j = start + __ffs(bits) - 1;
+            const float* v = at(e.b) + (size_t)j * width;
+            size_t place = row * own + j * other;
+            float g = at(e.grad)[place] * split.share, norm = norms[place];
+            bool plain = !is_special(norm, g);
+            Scaled pair = {1.0f, false, norm};
+            if (!plain) pair = scaled(u, v, split.symmetric);
+            if (pair.norm == 0.0f) continue;
+            for (unsigned k = lane; k < split.symmetric; k += 32) {
+                out[k] += g / pair.norm * (difference(u[k], v[k], pair.half) / pair.scale);
             }
         }
     }
 }
 
-// Pairs of a row that a thread of `residual_max_gradient` has in registers.
-constexpr unsigned HELD = 8;
+// The Euclidean part of a row's gradient, by the warp. What is read is asked for before anything is
+// written: the compiler keeps that order.
+static __device__ __forceinline__ void add_euclidean(const Euclidean& e, float* out, unsigned row,
+    unsigned n, unsigned m, const Split& split) {
+    unsigned width = split.symmetric + split.asymmetric, lane = threadIdx.x & 31;
+    const float *u = at(e.a) + (size_t)row * width, *b = at(e.b);
+    const float* product = at(e.product) + (size_t)row * split.symmetric;
+    const float *second = b + (size_t)(m / 3) * width, *third = b + (size_t)(2 * m / 3) * width;
+    size_t all = (size_t)u | (size_t)out | (size_t)b | (size_t)product;
+    bool wide = ((split.symmetric | split.asymmetric) & 3) == 0 && (all & 15) == 0;
+    float sum = 0.0f, special = 0.0f;
+    for (unsigned part = lane; part < e.parts; part += 32) {
+        sum += at(e.sums)[(size_t)part * n + row];
+        special += at(e.special)[(size_t)part * n + row];
+    }
+    constexpr int QUADS = 2;
+#pragma unroll 1
+    for (int start = 0; start < (int)split.symmetric; start += QUADS * 128) {
+        float4 points[QUADS], products[QUADS], centres[QUADS];
+#pragma unroll
+        for (int q = 0; q < QUADS; q++) {
+            int k = start + q * 128 + (int)lane * 4;
+            int count = max(0, min(4, (int)split.symmetric - k));
+            points[q] = four(u + k, count, wide);
+            products[q] = four(product + k, count, wide);
+            centres[q] = middle(four(b + k, count, wide), four(second + k, count, wide),
+                four(third + k, count, wide));
+        }
+        if (start == 0) {
+            sum = warp_sum(sum);
+            special = warp_sum(special);
+        }
+#pragma unroll
+        for (int q = 0; q < QUADS; q++) {
+            int k = start + q * 128 + (int)lane * 4;
+            float4 x = points[q], c = centres[q], y = products[q];
+            x = make_float4(fmaf(sum, x.x - c.x, y.x), fmaf(sum, x.y - c.y, y.y),
+                fmaf(sum, x.z - c.z, y.z), fmaf(sum, x.w - c.w, y.w));
+            put_four(out + k, x, max(0, min(4, (int)split.symmetric - k)), wide);
+        }
+    }
+    if (special != 0.0f) add_special(e, out, row, n, m, split);
+}
 
 // The asymmetric part of da [n, width]: scale g_ij to the feature that attains the maximum. One
-// block a row and component. Sums are of whole numbers (the gradients in fixed point, relative to
-// the row's largest, in two halves), so their order does not matter.
-//
-// What is read is asked for before anything is written: the compiler keeps that order.
-BOUNDED_KERNEL(residual_max_gradient, (128, 8),
-    Mat grads, Mat args, Mat da, unsigned rows, unsigned m, const __grid_constant__ Split split,
-    float scale, unsigned per_component, const __grid_constant__ Euclidean euclidean) {
-    after_others();
-    extern __shared__ int low[];
-    int* high = low + min(split.asymmetric, SCATTER);
-    unsigned component = blockIdx.x / rows, row = blockIdx.x % rows;
+// warp a row and component, two a block. Sums are of whole numbers (the gradients in fixed point,
+// relative to the row's largest, in two halves), so their order does not matter. A thread has HELD
+// pairs in registers.
+template <int HELD>
+static __device__ __forceinline__ void max_gradient(Mat grads, Mat args, Mat da, unsigned rows,
+    unsigned m, const Split& split, float scale, const Euclidean& euclidean) {
+    extern __shared__ __align__(16) int memory[];
+    unsigned lane = threadIdx.x & 31, warp = threadIdx.x >> 5, item = blockIdx.x * 2 + warp;
+    if (item >= rows * split.components) return;
+    unsigned component = item / rows, row = item % rows;
     unsigned run = split.symmetric + split.asymmetric, width = run * split.components;
-    size_t base = ((size_t)component * rows + row) * m;
-    const float* g = at(grads) + (per_component ? base : (size_t)row * m);
-    const float* arg = at(args) + base;
+    const float* g = at(grads) + (size_t)row * m;
+    const float* arg = at(args) + (size_t)item * m;
     float* out = at(da) + (size_t)row * width + component * run;
+    bool wide_pairs = (m & 3) == 0 && (((size_t)g | (size_t)arg) & 15) == 0;
+    // Few pairs are asked for first.
+    if (HELD > 8 && euclidean.product.p) add_euclidean(euclidean, out, row, rows, m, split);
+    // Pairs that do not exist have a gradient of 0.
+    float4 quads[HELD / 4], quad_args[HELD / 4];
+#pragma unroll
+    for (int q = 0; q < HELD / 4; q++) {
+        int j = q * 128 + (int)lane * 4, count = max(0, min(4, (int)m - j));
+        quads[q] = four(g + j, count, wide_pairs);
+        quad_args[q] = four(arg + j, count, wide_pairs);
+    }
+    if (HELD <= 8 && euclidean.product.p) add_euclidean(euclidean, out, row, rows, m, split);
+    out += split.symmetric;
     float held[HELD];
     int held_args[HELD];
 #pragma unroll
-    for (unsigned q = 0; q < HELD; q++) {
-        unsigned j = threadIdx.x + q * 128;
-        held[q] = j < m ? g[j] * scale : 0.0f;
-        held_args[q] = j < m ? __float_as_int(arg[j]) : -1;
+    for (int q = 0; q < HELD; q++) {
+        const float4 &x = quads[q / 4], &y = quad_args[q / 4];
+        held[q] = (q % 4 == 0 ? x.x : q % 4 == 1 ? x.y : q % 4 == 2 ? x.z : x.w) * scale;
+        held_args[q] =
+            __float_as_int(q % 4 == 0 ? y.x : q % 4 == 1 ? y.y : q % 4 == 2 ? y.z : y.w);
     }
-    if (euclidean.product.p) {
-        const float* u = at(euclidean.a) + (size_t)row * width;
-        const float* product = at(euclidean.product) + (size_t)row * split.symmetric;
-        float sum = 0.0f, special = 0.0f;
-        for (unsigned part = threadIdx.x & 31; part < euclidean.parts; part += 32) {
-            sum += at(euclidean.sums)[(size_t)part * rows + row];
-            special += at(euclidean.special)[(size_t)part * rows + row];
-        }
-        sum = warp_sum(sum);
-        special = warp_sum(special);
-        for (unsigned k = threadIdx.x; k < split.symmetric; k += blockDim.x) {
-            out[k] = fmaf(sum, u[k] - middle(at(euclidean.b), k, m, width), product[k]);
-        }
-        if (special != 0.0f) add_special(euclidean, out, row, rows, m, split);
-    }
-    out += split.symmetric;
+    constexpr unsigned REST = HELD * 32;
     if (split.asymmetric <= FEW) {
-        // Sums of features by lanes, of four warps: 4 x 32 x 32.
-        float* sums = (float*)low;
-        float* mine = sums + (threadIdx.x >> 5) * FEW * 32 + (threadIdx.x & 31);
-        for (unsigned f = 0; f < FEW; f++) mine[f * 32] = 0.0f;
+        // Sums of features by lanes.
+        float* sums = (float*)memory + warp * FEW * 32;
+        for (unsigned f = 0; f < FEW; f++) sums[f * 32 + lane] = 0.0f;
 #pragma unroll
-        for (unsigned q = 0; q < HELD; q++) {
-            if (held_args[q] >= 0) mine[held_args[q] * 32] += held[q];
+        for (int q = 0; q < HELD; q++) {
+            if (held_args[q] >= 0) sums[held_args[q] * 32 + lane] += held[q];
         }
-        for (unsigned j = threadIdx.x + HELD * 128; j < m; j += 128) {
+        for (unsigned j = REST + lane; j < m; j += 32) {
             int f = __float_as_int(arg[j]);
-            if (f >= 0) mine[f * 32] += g[j] * scale;
+            if (f >= 0) sums[f * 32 + lane] += g[j] * scale;
         }
-        __syncthreads();
-        // Four neighbours have a feature's four warps, and begin where no other thread reads.
-        unsigned f = threadIdx.x >> 2;
-        const float* part = sums + (threadIdx.x & 3) * FEW * 32 + f * 32;
+        __syncwarp();
+        // Each lane begins where no other one reads.
         float sum = 0.0f;
-        for (unsigned q = 0; q < 32; q++) sum += part[(q + threadIdx.x) & 31];
-        sum += __shfl_xor_sync(0xffffffffu, sum, 1);
-        sum += __shfl_xor_sync(0xffffffffu, sum, 2);
-        if ((threadIdx.x & 3) == 0 && f < split.asymmetric) out[f] = sum;
+        for (unsigned q = 0; q < 32; q++) sum += sums[lane * 32 + ((q + lane) & 31)];
+        if (lane < split.asymmetric) out[lane] = sum;
         return;
     }
     float largest = 0.0f;
 #pragma unroll
-    for (unsigned q = 0; q < HELD; q++) largest = larger(largest, fabsf(held[q]));
-    for (unsigned j = threadIdx.x + HELD * 128; j < m; j += 128) {
-        largest = larger(largest, fabsf(g[j] * scale));
-    }
-    largest = block_larger(largest);
+    for (int q = 0; q < HELD; q++) largest = larger(largest, fabsf(held[q]));
+#pragma unroll 4
+    for (unsigned j = REST + lane; j < m; j += 32) largest = larger(largest, fabsf(g[j] * scale));
+    largest = warp_larger(largest);
     if (!finite(largest)) {
-        for (unsigned f = threadIdx.x; f < split.asymmetric; f += blockDim.x) {
+        for (unsigned f = lane; f < split.asymmetric; f += 32) {
             float sum = 0.0f;
             for (unsigned j = 0; j < m; j++) {
                 if (__float_as_int(arg[j]) == (int)f) sum += g[j] * scale;
@@ -277,8 +304,12 @@ BOUNDED_KERNEL(residual_max_gradient, (128, 8),
     // Numbers below 2^(62 - 2 bits), cut after `bits` fewer than 32: sums of either half of 2^bits
     // of them have room.
     int bits = 32 - __clz((int)min(m, MOST_TERMS)), cut = 31 - bits;
-    int shift = 61 - 2 * bits - (largest > 0.0f ? ilogbf(largest) : 0);
-    double up = ldexp(1.0, shift), down = ldexp(1.0, -shift);
+    int exponent = max(1, __float_as_int(largest) >> 23) - 127;
+    int shift = 61 - 2 * bits - (largest > 0.0f ? exponent : 0);
+    double up = __hiloint2double((1023 + shift) << 20, 0);
+    double down = __hiloint2double((1023 - shift) << 20, 0);
+    unsigned size = min(split.asymmetric, SCATTER);
+    int *low = memory + warp * 2 * size, *high = low + size;
     for (unsigned start = 0; start < split.asymmetric; start += SCATTER) {
         unsigned end = min(start + SCATTER, split.asymmetric);
         auto add = [&](float grad, int f) {
@@ -288,23 +319,40 @@ BOUNDED_KERNEL(residual_max_gradient, (128, 8),
             atomicAdd(high + f - start, (int)(fixed >> cut));
         };
         for (unsigned from = 0; from < m; from += MOST_TERMS) {
-            __syncthreads();
-            for (unsigned f = threadIdx.x; f < end - start; f += blockDim.x) low[f] = high[f] = 0;
-            __syncthreads();
+            __syncwarp();
+            for (unsigned f = lane; f < end - start; f += 32) low[f] = high[f] = 0;
+            __syncwarp();
             if (from == 0) {
 #pragma unroll
-                for (unsigned q = 0; q < HELD; q++) add(held[q], held_args[q]);
+                for (int q = 0; q < HELD; q++) add(held[q], held_args[q]);
             }
-            unsigned next = from == 0 ? HELD * 128 : from;
-            for (unsigned j = next + threadIdx.x; j < min(m, from + MOST_TERMS); j += 128) {
+            unsigned next = from == 0 ? REST : from;
+#pragma unroll 4
+            for (unsigned j = next + lane; j < min(m, from + MOST_TERMS); j += 32) {
                 add(g[j] * scale, __float_as_int(arg[j]));
             }
-            __syncthreads();
-            for (unsigned f = start + threadIdx.x; f < end; f += blockDim.x) {
+            __syncwarp();
+#pragma unroll 4
+            for (unsigned f = start + lane; f < end; f += 32) {
                 double sum = (double)high[f - start] * (double)(1ll << cut);
                 float part = (float)((sum + (double)low[f - start]) * down);
                 out[f] = from == 0 ? part : out[f] + part;
             }
         }
     }
+}
+
+// For rows of at most 256 pairs, and for longer ones.
+BOUNDED_KERNEL(residual_max_gradient, (64, 8),
+    Mat grads, Mat args, Mat da, unsigned rows, unsigned m, const __grid_constant__ Split split,
+    float scale, const __grid_constant__ Euclidean euclidean) {
+    after_others();
+    max_gradient<8>(grads, args, da, rows, m, split, scale, euclidean);
+}
+
+BOUNDED_KERNEL(residual_max_gradient_long, (64, 8),
+    Mat grads, Mat args, Mat da, unsigned rows, unsigned m, const __grid_constant__ Split split,
+    float scale, const __grid_constant__ Euclidean euclidean) {
+    after_others();
+    max_gradient<16>(grads, args, da, rows, m, split, scale, euclidean);
 }

@@ -1,173 +1,276 @@
 // MRN and Max by pairs: distances, and what their gradients are made of. What they share with rows
-// is in `residual.cuh`.
+// is in `residual.cuh`, what both kernels share in `residual_pairs.cuh`.
+//
+// Some warps take the symmetric features of a tile of pairs, as many others the asymmetric ones:
+// the former keep other units of the processor busy than the latter. Features come in chunks; sums
+// of squares are sums over chunks, one after another, in every kernel, so all have the same
+// results.
 
-// Calls pair(u, v, i, j, k) for four features from k on of each of a thread's pairs.
-template <int PM, int PN, int CHUNK, typename F>
-static __device__ __forceinline__ void each_pair(const float* us, const float* vs, F pair) {
-    constexpr int LINE = CHUNK + 4;
-#pragma unroll 2
-    for (int k = 0; k < CHUNK; k += 4) {
-        float4 u[PM], v[PN];
-#pragma unroll
-        for (int i = 0; i < PM; i++) u[i] = *(const float4*)(us + i * 16 * LINE + k);
-#pragma unroll
-        for (int j = 0; j < PN; j++) v[j] = *(const float4*)(vs + j * 16 * LINE + k);
-#pragma unroll
-        for (int i = 0; i < PM; i++)
-#pragma unroll
-            for (int j = 0; j < PN; j++) pair(u[i], v[j], i, j, k);
-    }
-}
-
-// Distances of a tile of 16 PM x 16 PN pairs; norms and arguments of the maxima [components, n, m]
-// if wanted. Each thread has PM x PN pairs, whose features it takes one after another; CHUNK of
-// them are loaded at a time, STAGES - 1 times ahead.
-template <int PM, int PN, int CHUNK, int STAGES>
-static __device__ __forceinline__ void pairs(
-    Mat x, Mat y, Mat distances, Mat norms, Mat args, unsigned n, unsigned m, const Split& split) {
-    constexpr unsigned TM = 16 * PM, TN = 16 * PN, ROWS = TM + TN, LINE = CHUNK + 4;
+// For many pairs: tiles of 64 x 32, 128 threads for either part. The next chunk of each is loaded
+// meanwhile.
+template <unsigned CHUNK>
+static __device__ __forceinline__ void many(Mat x, Mat y, Mat distances, Mat norms, Mat args,
+    unsigned n, unsigned m, unsigned inverted, const Split& split) {
+    constexpr unsigned TM = 64, TN = 32, ROWS = TM + TN;
     extern __shared__ __align__(16) float memory[];
     __shared__ int bad[ROWS];
-    const float *a = at(x), *b = at(y);
-    unsigned tiles = (m + TN - 1) / TN;
-    unsigned row = blockIdx.x / tiles * TM, column = blockIdx.x % tiles * TN;
-    unsigned tx = threadIdx.x & 15, ty = threadIdx.x >> 4;
-    unsigned run = split.symmetric + split.asymmetric, width = run * split.components;
-    bool wide = ((split.symmetric | split.asymmetric) & 3) == 0
-        && (((size_t)a | (size_t)b) & 15) == 0;
-    unsigned first_chunks = (split.symmetric + CHUNK - 1) / CHUNK;
-    unsigned chunks = first_chunks + (split.asymmetric + CHUNK - 1) / CHUNK;
+    Points p = points_of(x, y, n, m, split, TM, TN);
+    unsigned lane = threadIdx.x & 127, is_max = threadIdx.x >> 7;
+    unsigned u_row = (lane >> 3) * 4, v_row = TM + (lane & 7) * 4;
+    float* out = at(distances);
+    float* stored = is_max ? maybe(args) : maybe(norms);
+    Block block(p, p.row + u_row, p.column + v_row - TM,
+        (m & 3) == 0 && (((size_t)out | (size_t)stored) & 15) == 0);
+    unsigned run = split.symmetric + split.asymmetric;
+    unsigned size = is_max ? split.asymmetric : split.symmetric;
+    unsigned chunks = (max(split.symmetric, split.asymmetric) + CHUNK - 1) / CHUNK;
     unsigned all = chunks * split.components;
-    auto fetch = [&](unsigned chunk) {
-        unsigned component = chunk / chunks, rest = chunk % chunks;
-        bool second = rest >= first_chunks;
-        unsigned start = component * run + (second ? split.symmetric : 0);
-        unsigned end = start + (second ? split.asymmetric : split.symmetric);
-        unsigned feature = start + (second ? rest - first_chunks : rest) * CHUNK;
-        float* stage = memory + chunk % STAGES * ROWS * LINE;
-#pragma unroll 4
-        for (unsigned e = threadIdx.x; e < ROWS * (CHUNK / 4); e += 256) {
-            unsigned r = e / (CHUNK / 4), k = e % (CHUNK / 4) * 4;
-            bool exists = r < TM ? row + r < n : column + r - TM < m;
-            const float* from = r < TM ? a + (size_t)(row + r) * width
-                                       : b + (size_t)(column + r - TM) * width;
-            from += feature + k;
-            float* to = stage + r * LINE + k;
-            if (wide) {
-                copy_16(to, from, exists && feature + k < end);
-            } else {
-                for (unsigned q = 0; q < 4; q++) {
-                    copy_4(to + q, from + q, exists && feature + k + q < end);
-                }
-            }
+    float* stages = memory + is_max * 2 * ROWS * CHUNK;
+    unsigned start = is_max * split.symmetric, next_start = start, next = 0;
+    auto fetch_next = [&](unsigned step) {
+        if (next < size && step < all) {
+            fetch<TM, TN, CHUNK, 128>(stages + step % 2 * ROWS * CHUNK, p, next_start + next,
+                next_start + size, lane);
         }
+        commit_copies();
+        next += CHUNK;
+        if (next >= chunks * CHUNK) next = 0, next_start += run;
     };
     if (threadIdx.x < ROWS) bad[threadIdx.x] = 0;
-    for (unsigned chunk = 0; chunk < STAGES - 1; chunk++) {
-        if (chunk < all) fetch(chunk);
-        commit_copies();
-    }
-    float total[PM][PN] = {}, value[PM][PN] = {};  // the sum of squares, then the maximum
-    int quad[PM][PN];  // the first four features that have the maximum; -1 if none is positive
+    fetch_next(0);
+    float totals[4][4] = {}, found[4][4] = {};  // sums of squares, or maxima
+    int quads[4][4];
 #pragma unroll
-    for (int i = 0; i < PM; i++)
+    for (int i = 0; i < 4; i++)
 #pragma unroll
-        for (int j = 0; j < PN; j++) quad[i][j] = -1;
-    float *norm_out = maybe(norms), *arg_out = maybe(args);
+        for (int j = 0; j < 4; j++) quads[i][j] = -1;
+    unsigned feature = 0;
 #pragma unroll 1
-    for (unsigned chunk = 0; chunk < all; chunk++) {
-        wait_copies<STAGES - 2>();
+    for (unsigned step = 0; step < all; step++) {
+        wait_copies<0>();
         __syncthreads();
-        if (chunk + STAGES - 1 < all) fetch(chunk + STAGES - 1);
-        commit_copies();
-        unsigned component = chunk / chunks, rest = chunk % chunks;
-        const float* stage = memory + chunk % STAGES * ROWS * LINE;
-        for (unsigned e = threadIdx.x; e < ROWS * (CHUNK / 4); e += 256) {
-            float4 u = *(const float4*)(stage + e / (CHUNK / 4) * LINE + e % (CHUNK / 4) * 4);
-            bool fine = finite(u.x) && finite(u.y) && finite(u.z) && finite(u.w);
-            if (!fine) bad[e / (CHUNK / 4)] = 1;
+        fetch_next(step + 1);
+        const float* stage = stages + step % 2 * ROWS * CHUNK;
+        if (feature < size) {
+            mark_bad<ROWS, CHUNK, 128>(stage, bad, lane);
+            if (is_max) take_largest<CHUNK>(stage, u_row, v_row, (int)feature, found, quads);
+            else add_squares<CHUNK>(stage, u_row, v_row, found);
         }
-        const float *us = stage + ty * LINE, *vs = stage + (TM + tx) * LINE;
-        int base = (int)(rest - first_chunks) * CHUNK;
-        if (rest < first_chunks) {
-            each_pair<PM, PN, CHUNK>(us, vs, [&](float4 u, float4 v, int i, int j, int) {
-                float p = u.x - v.x, q = u.y - v.y, r = u.z - v.z, s = u.w - v.w;
-                value[i][j] = fmaf(s, s, fmaf(r, r, fmaf(q, q, fmaf(p, p, value[i][j]))));
-            });
-        } else {
-            each_pair<PM, PN, CHUNK>(us, vs, [&](float4 u, float4 v, int i, int j, int k) {
-                float most = fmaxf(fmaxf(u.x - v.x, u.y - v.y), fmaxf(u.z - v.z, u.w - v.w));
-                if (most > value[i][j]) quad[i][j] = base + k;
-                value[i][j] = fmaxf(value[i][j], most);
-            });
+        feature += CHUNK;
+        if (feature < chunks * CHUNK) continue;
+        if (!is_max && size > 0) {
+            take_norms(found, p, block, start, split, inverted, stored);
+        } else if (is_max) {
+            take_arguments(found, quads, p, block, start, split, stored,
+                [&](int i, unsigned k) {
+                    if (CHUNK == 32) return *(const float4*)(stage + place_of<CHUNK>(u_row + i, k));
+                    unsigned r = min(block.row + i, n - 1);
+                    return *(const float4*)(p.a + (size_t)r * p.width + start + k);
+                },
+                [&](int j, unsigned k) {
+                    if (CHUNK == 32) return *(const float4*)(stage + place_of<CHUNK>(v_row + j, k));
+                    unsigned c = min(block.column + j, m - 1);
+                    return *(const float4*)(p.b + (size_t)c * p.width + start + k);
+                });
         }
-        bool is_norm = rest + 1 == first_chunks;
-        if (!is_norm && rest + 1 < chunks) continue;
-        unsigned start = component * run + (is_norm ? 0 : split.symmetric);
 #pragma unroll
-        for (int i = 0; i < PM; i++)
+        for (int i = 0; i < 4; i++)
 #pragma unroll
-            for (int j = 0; j < PN; j++) {
-                unsigned r = row + ty + 16 * i, c = column + tx + 16 * j;
-                float found = value[i][j];
-                if (r < n && c < m) {
-                    const float* u = a + (size_t)r * width + start;
-                    const float* v = b + (size_t)c * width + start;
-                    size_t place = ((size_t)component * n + r) * m + c;
-                    if (is_norm) {
-                        found += split.offset;
-                        found = regular(found) ? sqrtf(found)
-                                               : careful_norm(u, v, split.symmetric);
-                        if (norm_out) norm_out[place] = found;
-                    } else if (arg_out) {
-                        // The first of the four that has it.
-                        int arg = quad[i][j];
-                        auto place_of = [&](const float* u, const float* v) {
-                            float d[3];
-#pragma unroll
-                            for (int q = 0; q < 3; q++) {
-                                bool exists = arg + q < (int)split.asymmetric;
-                                d[q] = exists ? u[arg + q] - v[arg + q] : 0.0f;
-                            }
-                            return d[0] == found ? 0 : d[1] == found ? 1 : d[2] == found ? 2 : 3;
-                        };
-                        if (arg >= 0 && split.asymmetric <= CHUNK) {
-                            // The whole part is still in shared memory.
-                            arg += place_of(us + i * 16 * LINE, vs + j * 16 * LINE);
-                        } else if (arg >= 0) {
-                            arg += place_of(u, v);
-                        }
-                        arg_out[place] = __int_as_float(arg);
-                    }
-                }
-                total[i][j] += found;
-                value[i][j] = 0.0f;
-                quad[i][j] = -1;
+            for (int j = 0; j < 4; j++) {
+                totals[i][j] += found[i][j];
+                found[i][j] = 0.0f;
+                quads[i][j] = -1;
             }
+        if (stored) stored += (size_t)n * m;
+        start += run;
+        feature = 0;
     }
     __syncthreads();
-    float* out = at(distances);
+    // The maxima go to the threads of the norms.
+    float* between = memory + lane * 4;
+    if (is_max) {
 #pragma unroll
-    for (int i = 0; i < PM; i++)
-#pragma unroll
-        for (int j = 0; j < PN; j++) {
-            unsigned r = ty + 16 * i, c = tx + 16 * j;
-            if (row + r >= n || column + c >= m) continue;
-            bool is_bad = bad[r] || bad[TM + c];
-            size_t place = (size_t)(row + r) * m + column + c;
-            out[place] = is_bad ? NOT_A_NUMBER : total[i][j] * split.share;
+        for (int i = 0; i < 4; i++) {
+            *(float4*)(between + i * 512) =
+                make_float4(totals[i][0], totals[i][1], totals[i][2], totals[i][3]);
         }
+    }
+    __syncthreads();
+    if (is_max) return;
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        float4 maxima = *(const float4*)(between + i * 512);
+        float add[4] = {maxima.x, maxima.y, maxima.z, maxima.w};
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+            bool is_bad = bad[u_row + i] || bad[v_row + j];
+            totals[i][j] = is_bad ? NOT_A_NUMBER : (totals[i][j] + add[j]) * split.share;
+        }
+    }
+    put_rows(out, totals, p, block);
 }
 
-#define PAIRS(NAME, BOUNDS, PM, PN, CHUNK)                                                        \
+// For few pairs: tiles of 32 x 16 that four warps have for either part, each another chunk, or
+// another component if these are SHORT, of one chunk.
+template <bool SHORT>
+static __device__ __forceinline__ void few(Mat x, Mat y, Mat distances, Mat norms, Mat args,
+    unsigned n, unsigned m, unsigned inverted, const Split& split) {
+    constexpr unsigned TM = 32, TN = 16, ROWS = TM + TN, CHUNK = SHORT ? 32 : 64;
+    extern __shared__ __align__(16) float memory[];
+    // Of each warp: its norms or maxima; its sums of squares or maxima and their arguments.
+    __shared__ __align__(16) float found[8][TM * TN];
+    __shared__ __align__(16) int found_quads[SHORT ? 1 : 4][TM * TN];
+    __shared__ int bad[ROWS];
+    Points p = points_of(x, y, n, m, split, TM, TN);
+    unsigned lane = threadIdx.x & 31, warp = threadIdx.x >> 5, slice = warp & 3;
+    bool is_max = warp >= 4;
+    unsigned u_row = (lane >> 2) * 4, v_row = TM + (lane & 3) * 4;
+    unsigned run = split.symmetric + split.asymmetric;
+    unsigned size = is_max ? split.asymmetric : split.symmetric;
+    float *norm_out = maybe(norms), *arg_out = maybe(args), *out = at(distances);
+    Block block(p, p.row + u_row, p.column + v_row - TM,
+        (m & 3) == 0 && (((size_t)norm_out | (size_t)arg_out) & 15) == 0);
+    float* stage = memory + warp * ROWS * CHUNK;
+    // Units are chunks or components; four are taken at a time.
+    unsigned longest = max(split.symmetric, split.asymmetric);
+    unsigned units = SHORT ? split.components : (longest + CHUNK - 1) / CHUNK;
+    unsigned parts = SHORT ? 1 : split.components;
+    if (threadIdx.x < ROWS) bad[threadIdx.x] = 0;
+    __syncthreads();
+    float totals[2] = {}, maxima[2] = {};  // of two pairs: place threadIdx.x and 256 on
+#pragma unroll 1
+    for (unsigned part = 0; part < parts; part++) {
+        float squares[2] = {};
+        int largest[2] = {}, args[2] = {-1, -1};
+#pragma unroll 1
+        for (unsigned first = 0; first < units; first += 4) {
+            unsigned unit = first + slice, component = SHORT ? unit : part;
+            unsigned start = component * run + (is_max ? split.symmetric : 0);
+            unsigned feature = SHORT ? 0 : unit * CHUNK;
+            bool has = unit < units && feature < size;
+            if (has) fetch<TM, TN, CHUNK, 32>(stage, p, start + feature, start + size, lane);
+            commit_copies();
+            wait_copies<0>();
+            __syncwarp();
+            float mine[4][4] = {};
+            int quads[4][4];
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+#pragma unroll
+                for (int j = 0; j < 4; j++) quads[i][j] = -1;
+            if (has) {
+                mark_bad<ROWS, CHUNK, 32>(stage, bad, lane);
+                if (is_max) {
+                    take_largest<CHUNK>(
+                        stage, u_row, v_row, (int)feature, mine, quads);
+                } else {
+                    add_squares<CHUNK>(stage, u_row, v_row, mine);
+                }
+                if (SHORT) {
+                    size_t base = (size_t)component * n * m;
+                    if (is_max) {
+                        take_arguments(mine, quads, p, block, start, split,
+                            arg_out ? arg_out + base : nullptr,
+                            [&](int i, unsigned k) {
+                                return *(const float4*)(stage + place_of<CHUNK>(u_row + i, k));
+                            },
+                            [&](int j, unsigned k) {
+                                return *(const float4*)(stage + place_of<CHUNK>(v_row + j, k));
+                            });
+                    } else {
+                        take_norms(mine, p, block, start, split, inverted,
+                            norm_out ? norm_out + base : nullptr);
+                    }
+                }
+            }
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                unsigned place = (u_row + i) * TN + v_row - TM;
+                *(float4*)&found[warp][place] =
+                    make_float4(mine[i][0], mine[i][1], mine[i][2], mine[i][3]);
+                if (!SHORT && is_max) {
+                    *(int4*)&found_quads[slice][place] =
+                        make_int4(quads[i][0], quads[i][1], quads[i][2], quads[i][3]);
+                }
+            }
+            __syncthreads();
+#pragma unroll
+            for (int e = 0; e < 2; e++) {
+                unsigned place = threadIdx.x + e * 256;
+#pragma unroll
+                for (int q = 0; q < 4; q++) {
+                    if (SHORT) {
+                        totals[e] += found[q][place];
+                        maxima[e] += found[4 + q][place];
+                        continue;
+                    }
+                    squares[e] += found[q][place];
+                    int most = __float_as_int(found[4 + q][place]);
+                    if (most > largest[e]) largest[e] = most, args[e] = found_quads[q][place];
+                }
+            }
+            __syncthreads();
+        }
+        if (SHORT) continue;
+        // The two pairs' norms and arguments: what is read before what is written.
+        float stored[2];
+#pragma unroll
+        for (int e = 0; e < 2; e++) {
+            unsigned r = p.row + (threadIdx.x + e * 256) / TN;
+            unsigned c = p.column + threadIdx.x % TN;
+            if (r >= n || c >= m) continue;
+            const float* u = p.a + (size_t)r * p.width + part * run;
+            const float* v = p.b + (size_t)c * p.width + part * run;
+            if (split.symmetric > 0) {
+                float square = squares[e] + split.offset, inverse, norm = root(square, inverse);
+                stored[e] = inverted ? inverse : norm;
+                if (!regular(square)) {
+                    norm = careful_norm(u, v, split.symmetric);
+                    stored[e] = careful_stored(norm, inverted);
+                }
+                totals[e] += norm;
+            }
+            u += split.symmetric, v += split.symmetric;
+            float most = __int_as_float(largest[e]);
+            if (p.wide && !isnan(most) && split.asymmetric > 0) {
+                int k = max(args[e], 0);
+                int q = first_of(*(const float4*)(u + k), *(const float4*)(v + k), most);
+                if (args[e] >= 0) args[e] += q;
+            } else {
+                args[e] = careful_argument(u, v, (int)split.asymmetric);
+                most = args[e] < 0 ? 0.0f : u[args[e]] - v[args[e]];
+            }
+            maxima[e] += most;
+        }
+#pragma unroll
+        for (int e = 0; e < 2; e++) {
+            unsigned r = p.row + (threadIdx.x + e * 256) / TN;
+            unsigned c = p.column + threadIdx.x % TN;
+            if (r >= n || c >= m) continue;
+            size_t place = ((size_t)part * n + r) * m + c;
+            if (norm_out) norm_out[place] = stored[e];
+            if (arg_out) arg_out[place] = __int_as_float(args[e]);
+        }
+    }
+#pragma unroll
+    for (int e = 0; e < 2; e++) {
+        unsigned i = (threadIdx.x + e * 256) / TN, j = threadIdx.x % TN;
+        if (p.row + i >= n || p.column + j >= m) continue;
+        bool is_bad = bad[i] || bad[TM + j];
+        float distance = is_bad ? NOT_A_NUMBER : (totals[e] + maxima[e]) * split.share;
+        out[(size_t)(p.row + i) * m + p.column + j] = distance;
+    }
+}
+
+#define PAIRS(NAME, BOUNDS, PAIRS_OF)                                                             \
     BOUNDED_KERNEL(NAME, BOUNDS, Mat x, Mat y, Mat distances, Mat norms, Mat args, unsigned n,    \
-        unsigned m, Split split) {                                                                \
+        unsigned m, unsigned inverted, Split split) {                                             \
         after_others();                                                                           \
-        pairs<PM, PN, CHUNK, 3>(x, y, distances, norms, args, n, m, split);                       \
+        PAIRS_OF(x, y, distances, norms, args, n, m, inverted, split);                            \
     }
 
-// For few pairs and for many, of components of more than 32 features and of at most as many.
-PAIRS(residual_pairs_small, (256), 2, 1, 256)
-PAIRS(residual_pairs_large, (256, 2), 4, 4, 64)
-PAIRS(residual_pairs_small_short, (256), 2, 1, 32)
-PAIRS(residual_pairs_large_short, (256, 2), 4, 4, 32)
+// Of components of more than 32 features and of at most as many.
+PAIRS(residual_pairs_small, (256, 2), few<false>)
+PAIRS(residual_pairs_large, (256, 2), many<64>)
+PAIRS(residual_pairs_small_short, (256, 2), few<true>)
+PAIRS(residual_pairs_large_short, (256, 2), many<32>)

@@ -46,6 +46,7 @@ const FUNCTIONS: &str = include_str!("../kernels/functions.cuh");
 const IQE: &str = include_str!("../kernels/iqe.cuh");
 const OPERAND: &str = include_str!("../kernels/operand.cuh");
 const RESIDUAL: &str = include_str!("../kernels/residual.cuh");
+const RESIDUAL_PAIRS: &str = include_str!("../kernels/residual_pairs.cuh");
 const PHILOX: &str = include_str!("../kernels/philox.cuh");
 const PTX: &str = include_str!("../kernels/ptx.cuh");
 const WGMMA: &str = include_str!("../kernels/wgmma.cuh");
@@ -126,7 +127,9 @@ impl Module {
             Self::Random => (&[PHILOX], include_str!("../kernels/random.cu")),
             Self::Reduce => (&[], include_str!("../kernels/reduce.cu")),
             Self::Residual => (&[RESIDUAL], include_str!("../kernels/residual.cu")),
-            Self::ResidualPairs => (&[PTX, RESIDUAL], include_str!("../kernels/residual_pairs.cu")),
+            Self::ResidualPairs => {
+                (&[PTX, RESIDUAL, RESIDUAL_PAIRS], include_str!("../kernels/residual_pairs.cu"))
+            }
             Self::ResidualDifferences => {
                 (&[PTX, RESIDUAL], include_str!("../kernels/residual_differences.cu"))
             }

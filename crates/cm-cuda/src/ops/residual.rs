@@ -3,7 +3,7 @@
 use cm_nn::{Pairing, Result, Shape};
 
 use super::arguments;
-use super::residual_gradient::Pairs;
+use super::residual_gradient::{self, Pairs};
 use crate::backend::CudaBackend;
 use crate::compile::Module::{Residual, ResidualPairs};
 use crate::launch::Argument;
@@ -99,6 +99,7 @@ fn by_pairs(
     let each =
         |wanted: bool| wanted.then(|| backend.new_tensor([split.components * n, m])).transpose();
     let (norms, args) = (each(is_tracked && split.symmetric > 0)?, each(is_tracked)?);
+    let by_products = residual_gradient::by_products(backend, split);
     let arguments = arguments![
         x.read(),
         y.read(),
@@ -107,20 +108,22 @@ fn by_pairs(
         maybe_write(args.as_ref()),
         n as u32,
         m as u32,
+        u32::from(!by_products),
         split.argument()
     ];
     // As `residual_pairs.cu` has them; all have the same results.
-    let [small, large] = [[32, 16], [64, 64]];
+    let [small, large] = [[32, 16], [64, 32]];
     let tiles = |[rows, columns]: Shape| n.div_ceil(rows) * m.div_ceil(columns);
     let is_large = tiles(large) * backend.replicas() >= 128;
     let is_short = split.symmetric.max(split.asymmetric) <= 32;
-    let (kernel, tile, chunk) = match (is_large, is_short) {
-        (true, true) => ("residual_pairs_large_short", large, 32),
-        (true, false) => ("residual_pairs_large", large, 64),
-        (false, true) => ("residual_pairs_small_short", small, 32),
-        (false, false) => ("residual_pairs_small", small, 256),
+    // Chunks of so many features, two of either part in turn or four side by side.
+    let (kernel, tile, chunk, chunks) = match (is_large, is_short) {
+        (true, true) => ("residual_pairs_large_short", large, 32, 4),
+        (true, false) => ("residual_pairs_large", large, 64, 4),
+        (false, true) => ("residual_pairs_small_short", small, 32, 8),
+        (false, false) => ("residual_pairs_small", small, 64, 8),
     };
-    let shared = 3 * (tile[0] + tile[1]) * (chunk + 4) * 4;
+    let shared = chunks * (tile[0] + tile[1]) * chunk * 4;
     backend.run(ResidualPairs, kernel, tiles(tile) as u32, 256, shared as u32, arguments)?;
     Ok(backend.record(result, &places, || {
         let (x, y) = (x.clone(), y.clone());

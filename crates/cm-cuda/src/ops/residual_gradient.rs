@@ -9,7 +9,7 @@ use crate::Precision;
 use crate::backend::CudaBackend;
 use crate::compile::Module::{ResidualDifferences, ResidualGradient};
 use crate::launch::Argument;
-use crate::tensor::{CudaTensor, maybe_read, maybe_write};
+use crate::tensor::{CudaTensor, maybe_read};
 
 /// Pairs of rows of `x` and `y`, and what is known of each.
 pub(crate) struct Pairs {
@@ -18,7 +18,8 @@ pub(crate) struct Pairs {
     pub(crate) y: CudaTensor,
     /// The gradients of the distances.
     pub(crate) grad: CudaTensor,
-    /// Euclidean parts; none if there are no symmetric features.
+    /// Euclidean parts, or their inverses unless gradients are `by_products`; none if there are no
+    /// symmetric features.
     pub(crate) norms: Option<CudaTensor>,
     /// Which features have the maxima.
     pub(crate) args: CudaTensor,
@@ -37,6 +38,12 @@ struct Side<'a> {
 /// Side of the tiles of pairs.
 const TILE: usize = 32;
 
+/// Whether Euclidean parts have gradients by products: exact but for rounding of the weights.
+/// Otherwise they have them by differences, for which the inverses of norms are stored.
+pub(crate) fn by_products(backend: &CudaBackend, split: Split) -> bool {
+    split.components == 1 && has_warpgroups(backend)
+}
+
 impl Pairs {
     /// The gradients of `x` and of `y`, those that are wanted.
     pub(crate) fn gradients(
@@ -44,7 +51,9 @@ impl Pairs {
         backend: &CudaBackend,
         wanted: [bool; 2],
     ) -> Result<[Option<CudaTensor>; 2]> {
-        let [grads_t, args_t] = [self.each(backend, true)?, self.each(backend, true)?];
+        let (n, m) = (self.x.shape[0], self.y.shape[0]);
+        let grads_t = backend.new_tensor([m, n])?;
+        let args_t = backend.new_tensor([self.split.components * m, n])?;
         let sides = [
             Side {
                 own: &self.x,
@@ -55,105 +64,88 @@ impl Pairs {
             },
             Side { own: &self.y, others: &self.x, grads: &grads_t, args: &args_t, is_right: true },
         ];
+        let sides = sides.iter().filter(|side| wanted[usize::from(side.is_right)]);
         let mut found = [None, None];
         match &self.norms {
-            // By products: exact but for rounding of the weights.
-            Some(norms) if self.split.components == 1 && has_warpgroups(backend) => {
+            Some(norms) if by_products(backend, self.split) => {
                 let weights = self.operands(backend, norms, &grads_t, &args_t)?;
-                for (side, found) in sides.iter().zip(&mut found) {
-                    if wanted[usize::from(side.is_right)] {
-                        *found = Some(self.by_product(backend, side, &weights)?);
-                    }
+                for side in sides {
+                    let gradient = self.by_product(backend, side, &weights)?;
+                    found[usize::from(side.is_right)] = Some(gradient);
                 }
             }
             norms => {
-                let weights = self.weights(backend, norms.as_ref(), &grads_t, &args_t)?;
-                for (side, found) in sides.iter().zip(&mut found) {
-                    if wanted[usize::from(side.is_right)] {
-                        *found = Some(self.by_differences(backend, side, weights.as_ref())?);
-                    }
+                // Maxima over few features have their gradients with the Euclidean parts.
+                let is_one = norms.is_some() && self.split.asymmetric <= 32;
+                if wanted[1] && !is_one {
+                    self.transposes(backend, &grads_t, &args_t)?;
+                }
+                for side in sides {
+                    let gradient = self.by_differences(backend, side, norms.as_ref(), is_one)?;
+                    found[usize::from(side.is_right)] = Some(gradient);
                 }
             }
         }
         Ok(found)
     }
 
-    /// A number for each pair and component.
-    fn each(&self, backend: &CudaBackend, transposed: bool) -> Result<CudaTensor> {
-        let (n, m) = (self.x.shape[0], self.y.shape[0]);
-        let (rows, columns) = if transposed { (m, n) } else { (n, m) };
-        Ok(backend.new_tensor([self.split.components * rows, columns])?)
-    }
-
-    /// Weights and scales, as they lie for `x` and as they lie for `y`.
-    fn weights(
+    /// The pairs as they lie for `y`.
+    fn transposes(
         &self,
         backend: &CudaBackend,
-        norms: Option<&CudaTensor>,
         grads_t: &CudaTensor,
         args_t: &CudaTensor,
-    ) -> Result<Option<[[CudaTensor; 2]; 2]>> {
+    ) -> Result<()> {
         let (n, m) = (self.x.shape[0], self.y.shape[0]);
-        let both =
-            || Ok::<_, cm_nn::Error>([self.each(backend, false)?, self.each(backend, true)?]);
-        let weights = match norms {
-            Some(_) => Some([both()?, both()?]),
-            None => None,
-        };
-        let mut arguments = arguments![
-            self.x.read(),
-            self.y.read(),
+        let arguments = arguments![
             self.grad.read(),
-            maybe_read(norms),
-            self.args.read()
-        ];
-        for place in 0..4 {
-            let matrix = weights.as_ref().map(|weights| &weights[place / 2][place % 2]);
-            arguments.push(maybe_write(matrix));
-        }
-        arguments.extend(arguments![
+            self.args.read(),
             grads_t.write(),
             args_t.write(),
             n as u32,
             m as u32,
             self.split.argument()
-        ]);
+        ];
         let blocks = (self.split.components * n.div_ceil(TILE) * m.div_ceil(TILE)) as u32;
-        backend.run(ResidualDifferences, "residual_weights", blocks, 256, 0, arguments)?;
-        Ok(weights)
+        backend.run(ResidualDifferences, "residual_transposes", blocks, 256, 0, arguments)
     }
 
-    /// A side's gradient by weighted differences.
+    /// A side's gradient by weighted differences; the maxima's in the same kernel if `is_one`.
     fn by_differences(
         &self,
         backend: &CudaBackend,
         side: &Side<'_>,
-        weights: Option<&[[CudaTensor; 2]; 2]>,
+        inverses: Option<&CudaTensor>,
+        is_one: bool,
     ) -> Result<CudaTensor> {
         let (n, m) = (side.own.shape[0], side.others.shape[0]);
         let gradient = backend.new_tensor(side.own.shape)?;
-        if let Some([weights, scales]) = weights {
+        if let Some(inverses) = inverses {
             let arguments = arguments![
                 side.own.read(),
                 side.others.read(),
-                weights[usize::from(side.is_right)].read(),
-                scales[usize::from(side.is_right)].read(),
-                gradient.update(),
+                self.grad.read(),
+                inverses.read(),
+                maybe_read(is_one.then_some(&self.args)),
+                if is_one { gradient.write() } else { gradient.update() },
                 n as u32,
                 m as u32,
+                u32::from(side.is_right),
                 self.split.argument()
             ];
             // As `residual_differences.cu` has them.
             let columns = self.split.components * self.split.symmetric.div_ceil(TILE);
             let [small, large] = [16, 64].map(|rows| columns * n.div_ceil(rows));
             let (kernel, blocks) = match large * backend.replicas() {
-                96.. => ("residual_norm_gradient_large", large),
-                _ => ("residual_norm_gradient_small", small),
+                96.. => ("residual_differences_large", large),
+                _ => ("residual_differences_small", small),
             };
             backend.run(ResidualDifferences, kernel, blocks as u32, 128, 0, arguments)?;
         }
-        let nothing = Argument::Struct(vec![Argument::Nothing; 7], 120);
-        self.add_maxima(backend, side, &gradient, nothing)?;
+        if !is_one {
+            let nothing = Argument::Struct(vec![Argument::Nothing; 7], 120);
+            self.add_maxima(backend, side, &gradient, nothing)?;
+        }
         Ok(gradient)
     }
 
@@ -246,8 +238,7 @@ impl Pairs {
         euclidean: Argument,
     ) -> Result<()> {
         // The transposed gradients have their share already.
-        let (scale, per_component) =
-            if side.is_right { (-1.0, 1) } else { (self.split.share(), 0) };
+        let scale = if side.is_right { -1.0 } else { self.split.share() };
         let arguments = arguments![
             side.grads.read(),
             side.args.read(),
@@ -256,16 +247,19 @@ impl Pairs {
             side.others.shape[0] as u32,
             self.split.argument(),
             scale,
-            per_component as u32,
             euclidean
         ];
-        let blocks = (self.split.components * side.own.shape[0]) as u32;
-        // As `residual_gradient.cu` has them: sums of each feature in two halves, or of a few by
-        // thread.
+        // As `residual_gradient.cu` has them: two rows a block; sums of each feature in two halves,
+        // or of a few by lane.
+        let blocks = (self.split.components * side.own.shape[0]).div_ceil(2) as u32;
         let shared = match self.split.asymmetric {
-            0..=32 => 4 * 32 * 128,
-            many => 4 * 2 * many.min(2048) as u32,
+            0..=32 => 2 * 4 * 32 * 32,
+            many => 2 * 4 * 2 * many.min(2048) as u32,
         };
-        backend.run(ResidualGradient, "residual_max_gradient", blocks, 128, shared, arguments)
+        let kernel = match side.others.shape[0] {
+            0..=256 => "residual_max_gradient",
+            _ => "residual_max_gradient_long",
+        };
+        backend.run(ResidualGradient, kernel, blocks, 64, shared, arguments)
     }
 }
