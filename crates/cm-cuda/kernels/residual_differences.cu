@@ -1,21 +1,37 @@
-// Gradients of MRN by pairs, by differences of points: of its Euclidean part, and with that of
+// Gradients of MRN by pairs, by differences of points: of its Euclidean part, and beside it of
 // maxima over few features. Those of maxima over many are in `residual_gradient.cu`.
 //
-// Nothing is transposed on the way: both sides read what is known of the pairs as it lies.
+// Nothing is transposed on the way: both sides read what is known of the pairs as it lies, [n, m]
+// for rows and columns of the pairs. `right` is the side of the columns.
 
 // Pairs of a tile have so many others; so few features of maxima have sums of their own.
 constexpr unsigned OTHERS = 32, FEW = 32;
+// Differences of numbers below it are finite.
+constexpr float HUGE = 1.7e38f;
 
-// A tile's numbers, [others][ROWS], where a thread's own rows lie side by side. Those of four
+// Weights of a tile, [others][ROWS], where a thread's own rows lie side by side. Those of four
 // others are shifted against each other, so that they can be stored from either layout.
 template <int R>
 struct Tile {
     static constexpr unsigned ROWS = 16 * R, LINE = R == 4 ? ROWS : ROWS + 1;
-    float at[OTHERS * LINE];
+    __align__(16) float weights[OTHERS * LINE];
+    __align__(16) float other[OTHERS][32];  // features
 
     static __device__ __forceinline__ unsigned place(unsigned other, unsigned row) {
         return other * LINE + (R == 4 ? row ^ (other >> 2 & 7) << 2 : row);
     }
+};
+
+// Of features by threads, for every other pair.
+struct Sums {
+    float of[2][FEW * 128];
+};
+
+// What both parts know of their rows.
+struct Rows {
+    const float *own, *others, *g, *inverse, *arg;  // the last of maxima, if there are some
+    float* da;
+    unsigned n, m, row, feature, component, width;
 };
 
 // Four numbers, of which the first `count` exist.
@@ -29,143 +45,139 @@ static __device__ __forceinline__ float4 quad(const float* from, unsigned count,
     return x;
 }
 
-// da [n, width] += of the Euclidean part, sum_j w_ij (a_i - b_j) with w = g / norm. The difference
-// is formed first, since for close points the large weights would cancel every digit of a
-// difference of products. Pairs lie as [n, m], or as [m, n] if this is the `right` side.
-//
-// If there are arguments of maxima, also of these: +-g_ij to the feature that has the maximum. Two
-// threads have the sums of a row, in shared memory, each over its half of every tile.
-template <int R>
-static __device__ __forceinline__ void differences(Mat a, Mat b, Mat grad, Mat inverses, Mat args,
-    Mat da, unsigned n, unsigned m, unsigned right, const Split& split) {
-    constexpr unsigned ROWS = 16 * R, SUMS = 2 * ROWS, OWN = ROWS / 4, PARTS = 128 / ROWS;
-    __shared__ __align__(16) Tile<R> weights;
-    __shared__ __align__(16) Tile<R> grads;
-    __shared__ __align__(16) Tile<R> features;
-    __shared__ __align__(16) float other[OTHERS][32];
-    __shared__ float sums_of[FEW * SUMS];
-    const float *own = at(a), *others = at(b), *g = at(grad);
-    unsigned rows = (n + ROWS - 1) / ROWS, chunks = (split.symmetric + 31) / 32;
-    unsigned component = blockIdx.x / (rows * chunks), rest = blockIdx.x % (rows * chunks);
-    unsigned row = rest / chunks * ROWS, feature = rest % chunks * 32;
-    unsigned run = split.symmetric + split.asymmetric, width = run * split.components;
-    unsigned start = component * run + feature, left = split.symmetric - feature;
-    size_t pairs = (size_t)component * n * m;
-    const float *inverse = at(inverses) + pairs, *arg = nullptr;
-    if (args.p && feature == 0) arg = at(args) + pairs;
+// The Euclidean part, sum_j w_ij (a_i - b_j) with w = g / norm. The difference is formed first,
+// since for close points the large weights would cancel every digit of a difference of products.
+template <int R, bool right>
+static __device__ __forceinline__ void add_euclidean(
+    Tile<R>* tiles, const Rows& p, const Split& split) {
+    constexpr unsigned ROWS = 16 * R;
+    // Lines between a thread's quads of pairs.
+    constexpr unsigned APART = right ? 512 / ROWS : 16;
+    unsigned run = split.symmetric + split.asymmetric, left = split.symmetric - p.feature;
+    unsigned start = p.component * run + p.feature, line = right ? p.n : p.m;
     unsigned tx = threadIdx.x & 7, ty = threadIdx.x >> 3;
-    unsigned line = right ? n : m;  // of the pairs
-    bool wide_pairs = (line & 3) == 0 && (((size_t)g | (size_t)inverse | (size_t)arg) & 15) == 0;
-    bool wide = ((split.symmetric | run) & 3) == 0 && ((size_t)others & 15) == 0;
+    bool wide_pairs = (line & 3) == 0 && (((size_t)p.g | (size_t)p.inverse) & 15) == 0;
+    bool wide = ((split.symmetric | run) & 3) == 0 && ((size_t)p.others & 15) == 0;
 
     // What a thread has of the next tile: R quads of pairs, which lie along their lines, and two of
     // features.
-    float4 next_g[R], next_inverse[R], next_arg[R], next_other[2];
+    float4 next_g[R], next_inverse[R], next_other[2];
     unsigned pair_j = right ? threadIdx.x / (ROWS / 4) : threadIdx.x % 8 * 4;
     unsigned pair_i = right ? threadIdx.x % (ROWS / 4) * 4 : threadIdx.x / 8;
-    unsigned apart = right ? 512 / ROWS : 16;  // lines between two quads
-    size_t place = right ? (size_t)pair_j * n + row + pair_i : (size_t)(row + pair_i) * m + pair_j;
-    const float* next_from = others + (size_t)(threadIdx.x / 8) * width + start + tx * 4;
+    size_t first_pair = right ? (size_t)pair_j * p.n + p.row + pair_i
+                              : (size_t)(p.row + pair_i) * p.m + pair_j;
+    const float *from_g = p.g + first_pair, *from_inverse = p.inverse + first_pair;
+    size_t apart = (size_t)APART * line;
+    const float* next_from = p.others + (size_t)ty * p.width + start + tx * 4;
     auto load = [&](unsigned first) {
-        unsigned along = right ? n - min(n, row + pair_i) : m - min(m, first + pair_j);
-        unsigned lines = right ? m - min(m, first + pair_j) : n - min(n, row + pair_i);
+        unsigned rows = p.n - min(p.n, p.row + pair_i), columns = p.m - min(p.m, first + pair_j);
+        unsigned along = right ? rows : columns, lines = right ? columns : rows;
 #pragma unroll
         for (int q = 0; q < R; q++) {
-            unsigned count = q * apart < lines ? along : 0;
-            size_t from = place + (size_t)(q * apart) * line;
-            next_g[q] = quad(g + from, count, wide_pairs);
-            next_inverse[q] = quad(inverse + from, count, wide_pairs);
-            if (arg) next_arg[q] = quad(arg + from, count, wide_pairs);
+            unsigned count = q * APART < lines ? along : 0;
+            next_g[q] = quad(from_g + q * apart, count, wide_pairs);
+            next_inverse[q] = quad(from_inverse + q * apart, count, wide_pairs);
         }
-        place += right ? (size_t)OTHERS * n : OTHERS;
+        from_g += right ? (size_t)OTHERS * p.n : OTHERS;
+        from_inverse += right ? (size_t)OTHERS * p.n : OTHERS;
 #pragma unroll
         for (int q = 0; q < 2; q++) {
-            bool exists = first + threadIdx.x / 8 + q * 16 < m && tx * 4 < left;
+            bool exists = first + ty + q * 16 < p.m && tx * 4 < left;
             unsigned count = exists ? left - tx * 4 : 0;
-            next_other[q] = quad(next_from + (size_t)q * 16 * width, count, wide);
+            next_other[q] = quad(next_from + (size_t)q * 16 * p.width, count, wide);
         }
-        next_from += (size_t)OTHERS * width;
+        next_from += (size_t)OTHERS * p.width;
     };
-    // Puts it into shared memory. Whether a weight is not a number there, for which its pair must
-    // be looked at closely.
-    auto store = [&]() {
-        bool special = false;
+    // Puts it into shared memory. Whether a pair must be looked at closely: its weight is not a
+    // number then, or differences may overflow.
+    auto store = [&](Tile<R>& tile) {
+        bool odd = false;
 #pragma unroll
         for (int q = 0; q < R; q++) {
-            unsigned j = pair_j + (right ? q * apart : 0), i = pair_i + (right ? 0 : q * apart);
-            const float *gs = &next_g[q].x, *is = &next_inverse[q].x, *as = &next_arg[q].x;
+            unsigned j = pair_j + (right ? q * APART : 0), i = pair_i + (right ? 0 : q * APART);
+            const float *gs = &next_g[q].x, *is = &next_inverse[q].x;
+            float w[4];
 #pragma unroll
             for (int e = 0; e < 4; e++) {
-                unsigned to = right ? Tile<R>::place(j, i + e) : Tile<R>::place(j + e, i);
-                float weighted = gs[e] * split.share, w = weighted * is[e];
-                if (weighted == 0.0f) w = 0.0f;
-                if (!finite(w)) {
-                    special = true;
-                    w = NOT_A_NUMBER;
+                float weighted = gs[e] * split.share;
+                w[e] = weighted == 0.0f ? 0.0f : weighted * is[e];
+                if (!finite(w[e])) {
+                    odd = true;
+                    w[e] = NOT_A_NUMBER;
                 }
-                weights.at[to] = w;
-                if (!arg) continue;
-                int f = __float_as_int(as[e]);
-                grads.at[to] = f < 0 ? 0.0f : right ? -weighted : weighted;
-                features.at[to] = __int_as_float(max(f, 0) * SUMS);
+            }
+            if constexpr (R == 4 && right) {
+                *(float4*)&tile.weights[Tile<R>::place(j, i)] =
+                    make_float4(w[0], w[1], w[2], w[3]);
+            } else {
+#pragma unroll
+                for (int e = 0; e < 4; e++) {
+                    unsigned to = right ? Tile<R>::place(j, i + e) : Tile<R>::place(j + e, i);
+                    tile.weights[to] = w[e];
+                }
             }
         }
 #pragma unroll
         for (int q = 0; q < 2; q++) {
-            *(float4*)&other[threadIdx.x / 8 + q * 16][tx * 4] = next_other[q];
+            float4 x = next_other[q];
+            float largest = fmaxf(fmaxf(fabsf(x.x), fabsf(x.y)), fmaxf(fabsf(x.z), fabsf(x.w)));
+            odd |= !(largest < HUGE) || isnan(x.x + x.y + x.z + x.w);
+            *(float4*)&tile.other[ty + q * 16][tx * 4] = x;
         }
-        return special;
+        return odd;
     };
 
     float u[R][4], sums[R][4] = {};
+    bool is_huge = false;
 #pragma unroll
     for (int i = 0; i < R; i++)
 #pragma unroll
         for (int k = 0; k < 4; k++) {
-            unsigned r = row + R * ty + i, f = 4 * tx + k;
-            u[i][k] = r < n && f < left ? own[(size_t)r * width + start + f] : 0.0f;
+            unsigned r = p.row + R * ty + i, f = 4 * tx + k;
+            u[i][k] = r < p.n && f < left ? p.own[(size_t)r * p.width + start + f] : 0.0f;
+            is_huge |= !(fabsf(u[i][k]) < HUGE);
         }
-    for (unsigned e = threadIdx.x; e < FEW * SUMS; e += 128) sums_of[e] = 0.0f;
-    // The maxima's sums: of which row, from which of the others on.
-    unsigned lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-    unsigned sums_row = warp * OWN + lane % OWN, sums_first = lane / OWN * (OTHERS / 2);
-    float* mine = sums_of + warp * 2 * OWN + lane;
-    bool has_sums = arg && lane < 2 * OWN;
     load(0);
+    bool odd = store(tiles[0]);
+    unsigned current = 0;
 #pragma unroll 1
-    for (unsigned first = 0; first < m; first += OTHERS) {
-        __syncthreads();
-        int special = __syncthreads_or(store());
-        if (special) {
+    for (unsigned first = 0; first < p.m; first += OTHERS, current ^= 1) {
+        const Tile<R>& tile = tiles[current];
+        odd = __syncthreads_or(odd || is_huge);
+        bool is_last = first + OTHERS >= p.m;
+        if (odd) {
 #pragma unroll 1
             for (unsigned j = 0; j < OTHERS; j++)
 #pragma unroll
                 for (int i = 0; i < R; i++) {
-                    if (!isnan(weights.at[Tile<R>::place(j, R * ty + i)])) continue;
-                    unsigned r = row + R * ty + i, c = first + j;
-                    float weighted = g[right ? (size_t)c * n + r : (size_t)r * m + c] * split.share;
-                    Scaled pair = scaled(own + (size_t)r * width + component * run,
-                        others + (size_t)c * width + component * run, split.symmetric);
-                    if (!(pair.norm > 0.0f)) continue;
-                    float w = weighted / pair.norm;
+                    unsigned r = p.row + R * ty + i, c = first + j;
+                    float w = tile.weights[Tile<R>::place(j, R * ty + i)];
+                    Scaled pair = {1.0f, false, 1.0f};
+                    if (isnan(w)) {
+                        float grad = p.g[right ? (size_t)c * p.n + r : (size_t)r * p.m + c];
+                        pair = scaled(p.own + (size_t)r * p.width + p.component * run,
+                            p.others + (size_t)c * p.width + p.component * run, split.symmetric);
+                        w = pair.norm > 0.0f ? grad * split.share / pair.norm : 0.0f;
+                    }
+                    // A weight of 0 silences a difference that overflows.
+                    if (w == 0.0f) continue;
 #pragma unroll
                     for (int k = 0; k < 4; k++) {
-                        float d = difference(u[i][k], other[j][4 * tx + k], pair.half);
+                        float d = difference(u[i][k], tile.other[j][4 * tx + k], pair.half);
                         sums[i][k] = fmaf(w, d / pair.scale, sums[i][k]);
                     }
                 }
         }
-        if (first + OTHERS < m) load(first + OTHERS);
+        if (!is_last) load(first + OTHERS);
+        if (!odd) {
 #pragma unroll 8
-        for (int j = 0; j < OTHERS; j++) {
-            float4 v = *(const float4*)&other[j][4 * tx];
-            float w[R];
-            if (R == 4) *(float4*)w = *(const float4*)&weights.at[Tile<R>::place(j, R * ty)];
-            else w[0] = weights.at[Tile<R>::place(j, ty)];
+            for (int j = 0; j < OTHERS; j++) {
+                float4 v = *(const float4*)&tile.other[j][4 * tx];
+                float w[R];
+                if (R == 4) *(float4*)w = *(const float4*)&tile.weights[Tile<R>::place(j, R * ty)];
+                else w[0] = tile.weights[Tile<R>::place(j, ty)];
 #pragma unroll
-            for (int i = 0; i < R; i++) {
-                // A weight of 0 silences a difference that overflows.
-                if (fabsf(w[i]) > 0.0f) {
+                for (int i = 0; i < R; i++) {
                     sums[i][0] = fmaf(w[i], u[i][0] - v.x, sums[i][0]);
                     sums[i][1] = fmaf(w[i], u[i][1] - v.y, sums[i][1]);
                     sums[i][2] = fmaf(w[i], u[i][2] - v.z, sums[i][2]);
@@ -173,42 +185,113 @@ static __device__ __forceinline__ void differences(Mat a, Mat b, Mat grad, Mat i
                 }
             }
         }
-        if (has_sums) {
-#pragma unroll 4
-            for (int j = 0; j < OTHERS / 2; j++) {
-                unsigned place = Tile<R>::place(sums_first + j, sums_row);
-                mine[__float_as_int(features.at[place])] += grads.at[place];
-            }
-        }
+        if (!is_last) odd = store(tiles[current ^ 1]);
     }
 #pragma unroll
     for (int i = 0; i < R; i++)
 #pragma unroll
         for (int k = 0; k < 4; k++) {
-            unsigned r = row + R * ty + i, f = 4 * tx + k;
-            if (r < n && f < left) at(da)[(size_t)r * width + start + f] = sums[i][k];
+            unsigned r = p.row + R * ty + i, f = 4 * tx + k;
+            if (r < p.n && f < left) p.da[(size_t)r * p.width + start + f] = sums[i][k];
         }
-    if (!arg) return;
-    __syncthreads();
-    unsigned i = threadIdx.x % ROWS, from = threadIdx.x / ROWS * (FEW / PARTS);
-    const float* both = sums_of + i / OWN * 2 * OWN + i % OWN;
-    float* out = at(da) + (size_t)(row + i) * width + start + split.symmetric;
+}
+
+// The maxima of 64 rows: +-g_ij to the feature that has it. Two threads a row, each with 16 of 32
+// others, have sums in shared memory; those of neighbouring pairs do not wait for each other.
+template <bool right>
+static __device__ __forceinline__ void add_maxima(Sums& sums, const Rows& p, const Split& split) {
+    constexpr unsigned AHEAD = 16;
+    unsigned i = threadIdx.x & 63, part = threadIdx.x >> 6, r = p.row + i;
+    float *even = sums.of[0] + threadIdx.x, *odd = sums.of[1] + threadIdx.x;
+    for (unsigned f = 0; f < FEW; f++) even[f * 128] = odd[f * 128] = 0.0f;
+    bool wide = (p.m & 3) == 0 && (((size_t)p.g | (size_t)p.arg) & 15) == 0;
+    float share = right ? -split.share : split.share;
+    float next_g[AHEAD], next_arg[AHEAD];
+    // Pairs that do not exist have a gradient of 0.
+    auto load = [&](unsigned first) {
 #pragma unroll
-    for (unsigned f = from; f < from + FEW / PARTS; f++) {
-        float sum = both[f * SUMS] + both[f * SUMS + OWN];
-        if (row + i < n && f < split.asymmetric) out[f] = sum;
+        for (unsigned e = 0; e < AHEAD; e += right ? 1 : 4) {
+            unsigned j = first + e, count = r < p.n ? p.m - min(p.m, j) : 0;
+            if constexpr (right) {
+                size_t place = (size_t)j * p.n + r;
+                next_g[e] = count > 0 ? p.g[place] : 0.0f;
+                next_arg[e] = count > 0 ? p.arg[place] : 0.0f;
+            } else {
+                size_t place = (size_t)r * p.m + j;
+                float4 g = quad(p.g + place, count, wide), a = quad(p.arg + place, count, wide);
+                next_g[e] = g.x, next_g[e + 1] = g.y, next_g[e + 2] = g.z, next_g[e + 3] = g.w;
+                next_arg[e] = a.x, next_arg[e + 1] = a.y;
+                next_arg[e + 2] = a.z, next_arg[e + 3] = a.w;
+            }
+        }
+    };
+    load(part * AHEAD);
+#pragma unroll 1
+    for (unsigned first = part * AHEAD; first < p.m; first += 2 * AHEAD) {
+        float g[AHEAD];
+        unsigned place[AHEAD];
+#pragma unroll
+        for (unsigned e = 0; e < AHEAD; e++) {
+            int f = __float_as_int(next_arg[e]);
+            g[e] = f < 0 ? 0.0f : next_g[e] * share;
+            place[e] = max(f, 0) * 128;
+        }
+        load(first + 2 * AHEAD);
+#pragma unroll
+        for (unsigned e = 0; e < AHEAD; e += 2) {
+            float x = even[place[e]], y = odd[place[e + 1]];
+            even[place[e]] = x + g[e];
+            odd[place[e + 1]] = y + g[e + 1];
+        }
+    }
+    __syncthreads();
+    if (r >= p.n) return;
+    unsigned run = split.symmetric + split.asymmetric;
+    float* out = p.da + (size_t)r * p.width + p.component * run + split.symmetric;
+#pragma unroll 4
+    for (unsigned f = part * (FEW / 2); f < (part + 1) * (FEW / 2); f++) {
+        const float *x = sums.of[0] + f * 128 + i, *y = sums.of[1] + f * 128 + i;
+        float sum = (x[0] + y[0]) + (x[64] + y[64]);
+        if (f < split.asymmetric) out[f] = sum;
+    }
+}
+
+// The gradient da [n, width]: the first `maxima` blocks have those, the others 16 R rows and 32
+// features each of the Euclidean part.
+template <int R>
+static __device__ __forceinline__ void differences(Mat a, Mat b, Mat grad, Mat inverses, Mat args,
+    Mat da, unsigned n, unsigned m, unsigned right, unsigned maxima, const Split& split) {
+    __shared__ __align__(16) union {
+        Tile<R> tiles[2];
+        Sums sums;
+    } memory;
+    bool is_max = blockIdx.x < maxima;
+    unsigned size = is_max ? 64 : 16 * R, rows = (n + size - 1) / size;
+    unsigned chunks = is_max ? 1 : (split.symmetric + 31) / 32;
+    unsigned block = is_max ? blockIdx.x : blockIdx.x - maxima;
+    unsigned component = block / (rows * chunks), rest = block % (rows * chunks);
+    size_t pairs = (size_t)component * n * m;
+    Rows p = {at(a), at(b), at(grad), at(inverses) + pairs, is_max ? at(args) + pairs : nullptr,
+        at(da), n, m, rest / chunks * size, rest % chunks * 32, component,
+        (split.symmetric + split.asymmetric) * split.components};
+    if (is_max) {
+        if (right) add_maxima<true>(memory.sums, p, split);
+        else add_maxima<false>(memory.sums, p, split);
+    } else {
+        if (right) add_euclidean<R, true>(memory.tiles, p, split);
+        else add_euclidean<R, false>(memory.tiles, p, split);
     }
 }
 
 #define DIFFERENCES(NAME, BOUNDS, R)                                                              \
     BOUNDED_KERNEL(NAME, BOUNDS, Mat a, Mat b, Mat grad, Mat inverses, Mat args, Mat da,          \
-        unsigned n, unsigned m, unsigned right, Split split) {                                    \
+        unsigned n, unsigned m, unsigned right, unsigned maxima, Split split) {                   \
         after_others();                                                                           \
-        differences<R>(a, b, grad, inverses, args, da, n, m, right, split);                       \
+        differences<R>(a, b, grad, inverses, args, da, n, m, right, maxima, split);               \
     }
 
 // For few pairs and for many; both have the same results.
-DIFFERENCES(residual_differences_small, (128), 1)
+DIFFERENCES(residual_differences_small, (128, 4), 1)
 DIFFERENCES(residual_differences_large, (128, 3), 4)
 
 // The pairs in the other layout, for maxima over many features: g = share grad [m, n] and the

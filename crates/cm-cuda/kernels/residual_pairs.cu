@@ -2,13 +2,12 @@
 // is in `residual.cuh`, what both kernels share in `residual_pairs.cuh`.
 //
 // Some warps take the symmetric features of a tile of pairs, as many others the asymmetric ones:
-// the former keep other units of the processor busy than the latter. Features come in chunks; sums
-// of squares are sums over chunks, one after another, in every kernel, so all have the same
-// results.
+// the former keep other units of the processor busy than the latter. Squares are summed over 64
+// features each, then over these sums, in every kernel, so all have the same results.
 
 // For many pairs: tiles of 64 x 32, 128 threads for either part. The next chunk of each is loaded
-// meanwhile.
-template <unsigned CHUNK>
+// meanwhile. Components that are SHORT have one chunk.
+template <bool SHORT>
 static __device__ __forceinline__ void many(Mat x, Mat y, Mat distances, Mat norms, Mat args,
     unsigned n, unsigned m, unsigned inverted, const Split& split) {
     constexpr unsigned TM = 64, TN = 32, ROWS = TM + TN;
@@ -23,27 +22,32 @@ static __device__ __forceinline__ void many(Mat x, Mat y, Mat distances, Mat nor
         (m & 3) == 0 && (((size_t)out | (size_t)stored) & 15) == 0);
     unsigned run = split.symmetric + split.asymmetric;
     unsigned size = is_max ? split.asymmetric : split.symmetric;
-    unsigned chunks = (max(split.symmetric, split.asymmetric) + CHUNK - 1) / CHUNK;
-    unsigned all = chunks * split.components;
+    unsigned end = (max(split.symmetric, split.asymmetric) + CHUNK - 1) / CHUNK * CHUNK;
+    unsigned all = end / CHUNK * split.components;
     float* stages = memory + is_max * 2 * ROWS * CHUNK;
+    // A thread's totals over components, row by row.
+    float* totals = memory + 4 * ROWS * CHUNK + is_max * TM * TN + lane * 4;
     unsigned start = is_max * split.symmetric, next_start = start, next = 0;
     auto fetch_next = [&](unsigned step) {
         if (next < size && step < all) {
-            fetch<TM, TN, CHUNK, 128>(stages + step % 2 * ROWS * CHUNK, p, next_start + next,
+            fetch<TM, TN, 128>(stages + step % 2 * ROWS * CHUNK, p, next_start + next,
                 next_start + size, lane);
         }
         commit_copies();
         next += CHUNK;
-        if (next >= chunks * CHUNK) next = 0, next_start += run;
+        if (next >= end) next = 0, next_start += run;
     };
     if (threadIdx.x < ROWS) bad[threadIdx.x] = 0;
     fetch_next(0);
-    float totals[4][4] = {}, found[4][4] = {};  // sums of squares, or maxima
-    int quads[4][4];
+    // Sums or maxima; sums of sums or where the maxima are.
+    float found[4][4] = {}, besides[4][4];
+    float none = is_max ? __int_as_float(-1) : 0.0f;
 #pragma unroll
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
+        *(float4*)(totals + i * 512) = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 #pragma unroll
-        for (int j = 0; j < 4; j++) quads[i][j] = -1;
+        for (int j = 0; j < 4; j++) besides[i][j] = none;
+    }
     unsigned feature = 0;
 #pragma unroll 1
     for (unsigned step = 0; step < all; step++) {
@@ -52,62 +56,67 @@ static __device__ __forceinline__ void many(Mat x, Mat y, Mat distances, Mat nor
         fetch_next(step + 1);
         const float* stage = stages + step % 2 * ROWS * CHUNK;
         if (feature < size) {
-            mark_bad<ROWS, CHUNK, 128>(stage, bad, lane);
-            if (is_max) take_largest<CHUNK>(stage, u_row, v_row, (int)feature, found, quads);
-            else add_squares<CHUNK>(stage, u_row, v_row, found);
+            mark_bad<ROWS, 128>(stage, bad, lane);
+            if (is_max) take_largest(stage, u_row, v_row, (int)feature, found, besides);
+            else add_squares(stage, u_row, v_row, found);
         }
         feature += CHUNK;
-        if (feature < chunks * CHUNK) continue;
+        if (!SHORT && !is_max && ((feature & CHUNK) == 0 || feature == end)) {
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+#pragma unroll
+                for (int j = 0; j < 4; j++) {
+                    besides[i][j] += found[i][j];
+                    found[i][j] = feature < end ? 0.0f : besides[i][j];
+                }
+        }
+        if (feature < end) continue;
         if (!is_max && size > 0) {
             take_norms(found, p, block, start, split, inverted, stored);
         } else if (is_max) {
-            take_arguments(found, quads, p, block, start, split, stored,
+            take_arguments(found, besides, p, block, start, split, stored,
                 [&](int i, unsigned k) {
-                    if (CHUNK == 32) return *(const float4*)(stage + place_of<CHUNK>(u_row + i, k));
+                    if (SHORT) return *(const float4*)(stage + place_of(u_row + i, k));
                     unsigned r = min(block.row + i, n - 1);
                     return *(const float4*)(p.a + (size_t)r * p.width + start + k);
                 },
                 [&](int j, unsigned k) {
-                    if (CHUNK == 32) return *(const float4*)(stage + place_of<CHUNK>(v_row + j, k));
+                    if (SHORT) return *(const float4*)(stage + place_of(v_row + j, k));
                     unsigned c = min(block.column + j, m - 1);
                     return *(const float4*)(p.b + (size_t)c * p.width + start + k);
                 });
         }
 #pragma unroll
-        for (int i = 0; i < 4; i++)
+        for (int i = 0; i < 4; i++) {
+            float4 total = *(float4*)(totals + i * 512);
+            total.x += found[i][0], total.y += found[i][1];
+            total.z += found[i][2], total.w += found[i][3];
+            *(float4*)(totals + i * 512) = total;
 #pragma unroll
             for (int j = 0; j < 4; j++) {
-                totals[i][j] += found[i][j];
                 found[i][j] = 0.0f;
-                quads[i][j] = -1;
+                besides[i][j] = none;
             }
+        }
         if (stored) stored += (size_t)n * m;
         start += run;
         feature = 0;
     }
     __syncthreads();
-    // The maxima go to the threads of the norms.
-    float* between = memory + lane * 4;
-    if (is_max) {
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            *(float4*)(between + i * 512) =
-                make_float4(totals[i][0], totals[i][1], totals[i][2], totals[i][3]);
-        }
-    }
-    __syncthreads();
     if (is_max) return;
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-        float4 maxima = *(const float4*)(between + i * 512);
-        float add[4] = {maxima.x, maxima.y, maxima.z, maxima.w};
+        float4 norm = *(const float4*)(totals + i * 512);
+        float4 most = *(const float4*)(totals + i * 512 + TM * TN);
+        found[i][0] = norm.x + most.x, found[i][1] = norm.y + most.y;
+        found[i][2] = norm.z + most.z, found[i][3] = norm.w + most.w;
 #pragma unroll
         for (int j = 0; j < 4; j++) {
             bool is_bad = bad[u_row + i] || bad[v_row + j];
-            totals[i][j] = is_bad ? NOT_A_NUMBER : (totals[i][j] + add[j]) * split.share;
+            found[i][j] = is_bad ? NOT_A_NUMBER : found[i][j] * split.share;
         }
     }
-    put_rows(out, totals, p, block);
+    put_rows(out, found, p, block);
 }
 
 // For few pairs: tiles of 32 x 16 that four warps have for either part, each another chunk, or
@@ -115,11 +124,12 @@ static __device__ __forceinline__ void many(Mat x, Mat y, Mat distances, Mat nor
 template <bool SHORT>
 static __device__ __forceinline__ void few(Mat x, Mat y, Mat distances, Mat norms, Mat args,
     unsigned n, unsigned m, unsigned inverted, const Split& split) {
-    constexpr unsigned TM = 32, TN = 16, ROWS = TM + TN, CHUNK = SHORT ? 32 : 64;
+    constexpr unsigned TM = 32, TN = 16, ROWS = TM + TN;
+    constexpr unsigned UNIT = SHORT ? CHUNK : 2 * CHUNK;
     extern __shared__ __align__(16) float memory[];
     // Of each warp: its norms or maxima; its sums of squares or maxima and their arguments.
     __shared__ __align__(16) float found[8][TM * TN];
-    __shared__ __align__(16) int found_quads[SHORT ? 1 : 4][TM * TN];
+    __shared__ __align__(16) float found_quads[SHORT ? 1 : 4][TM * TN];
     __shared__ int bad[ROWS];
     Points p = points_of(x, y, n, m, split, TM, TN);
     unsigned lane = threadIdx.x & 31, warp = threadIdx.x >> 5, slice = warp & 3;
@@ -130,10 +140,10 @@ static __device__ __forceinline__ void few(Mat x, Mat y, Mat distances, Mat norm
     float *norm_out = maybe(norms), *arg_out = maybe(args), *out = at(distances);
     Block block(p, p.row + u_row, p.column + v_row - TM,
         (m & 3) == 0 && (((size_t)norm_out | (size_t)arg_out) & 15) == 0);
-    float* stage = memory + warp * ROWS * CHUNK;
+    float* stage = memory + warp * ROWS * UNIT;
     // Units are chunks or components; four are taken at a time.
     unsigned longest = max(split.symmetric, split.asymmetric);
-    unsigned units = SHORT ? split.components : (longest + CHUNK - 1) / CHUNK;
+    unsigned units = SHORT ? split.components : (longest + UNIT - 1) / UNIT;
     unsigned parts = SHORT ? 1 : split.components;
     if (threadIdx.x < ROWS) bad[threadIdx.x] = 0;
     __syncthreads();
@@ -146,25 +156,37 @@ static __device__ __forceinline__ void few(Mat x, Mat y, Mat distances, Mat norm
         for (unsigned first = 0; first < units; first += 4) {
             unsigned unit = first + slice, component = SHORT ? unit : part;
             unsigned start = component * run + (is_max ? split.symmetric : 0);
-            unsigned feature = SHORT ? 0 : unit * CHUNK;
+            unsigned feature = SHORT ? 0 : unit * UNIT;
             bool has = unit < units && feature < size;
-            if (has) fetch<TM, TN, CHUNK, 32>(stage, p, start + feature, start + size, lane);
+            if (has) fetch<TM, TN, 32>(stage, p, start + feature, start + size, lane);
             commit_copies();
-            wait_copies<0>();
+            if (has && !SHORT) {
+                fetch<TM, TN, 32>(
+                    stage + ROWS * CHUNK, p, start + feature + CHUNK, start + size, lane);
+            }
+            commit_copies();
+            wait_copies<1>();
             __syncwarp();
             float mine[4][4] = {};
-            int quads[4][4];
+            float quads[4][4];
 #pragma unroll
             for (int i = 0; i < 4; i++)
 #pragma unroll
-                for (int j = 0; j < 4; j++) quads[i][j] = -1;
+                for (int j = 0; j < 4; j++) quads[i][j] = __int_as_float(-1);
             if (has) {
-                mark_bad<ROWS, CHUNK, 32>(stage, bad, lane);
-                if (is_max) {
-                    take_largest<CHUNK>(
-                        stage, u_row, v_row, (int)feature, mine, quads);
-                } else {
-                    add_squares<CHUNK>(stage, u_row, v_row, mine);
+#pragma unroll 1
+                for (unsigned half = 0; half < UNIT; half += CHUNK) {
+                    const float* chunk = stage + half * ROWS;
+                    if (half > 0) {
+                        wait_copies<0>();
+                        __syncwarp();
+                    }
+                    mark_bad<ROWS, 32>(chunk, bad, lane);
+                    if (is_max) {
+                        take_largest(chunk, u_row, v_row, (int)(feature + half), mine, quads);
+                    } else {
+                        add_squares(chunk, u_row, v_row, mine);
+                    }
                 }
                 if (SHORT) {
                     size_t base = (size_t)component * n * m;
@@ -172,10 +194,10 @@ static __device__ __forceinline__ void few(Mat x, Mat y, Mat distances, Mat norm
                         take_arguments(mine, quads, p, block, start, split,
                             arg_out ? arg_out + base : nullptr,
                             [&](int i, unsigned k) {
-                                return *(const float4*)(stage + place_of<CHUNK>(u_row + i, k));
+                                return *(const float4*)(stage + place_of(u_row + i, k));
                             },
                             [&](int j, unsigned k) {
-                                return *(const float4*)(stage + place_of<CHUNK>(v_row + j, k));
+                                return *(const float4*)(stage + place_of(v_row + j, k));
                             });
                     } else {
                         take_norms(mine, p, block, start, split, inverted,
@@ -189,8 +211,8 @@ static __device__ __forceinline__ void few(Mat x, Mat y, Mat distances, Mat norm
                 *(float4*)&found[warp][place] =
                     make_float4(mine[i][0], mine[i][1], mine[i][2], mine[i][3]);
                 if (!SHORT && is_max) {
-                    *(int4*)&found_quads[slice][place] =
-                        make_int4(quads[i][0], quads[i][1], quads[i][2], quads[i][3]);
+                    *(float4*)&found_quads[slice][place] =
+                        make_float4(quads[i][0], quads[i][1], quads[i][2], quads[i][3]);
                 }
             }
             __syncthreads();
@@ -199,57 +221,61 @@ static __device__ __forceinline__ void few(Mat x, Mat y, Mat distances, Mat norm
                 unsigned place = threadIdx.x + e * 256;
 #pragma unroll
                 for (int q = 0; q < 4; q++) {
-                    if (SHORT) {
+                    if constexpr (SHORT) {
                         totals[e] += found[q][place];
                         maxima[e] += found[4 + q][place];
-                        continue;
+                    } else {
+                        squares[e] += found[q][place];
+                        int most = __float_as_int(found[4 + q][place]);
+                        if (most > largest[e]) {
+                            largest[e] = most;
+                            args[e] = __float_as_int(found_quads[q][place]);
+                        }
                     }
-                    squares[e] += found[q][place];
-                    int most = __float_as_int(found[4 + q][place]);
-                    if (most > largest[e]) largest[e] = most, args[e] = found_quads[q][place];
                 }
             }
             __syncthreads();
         }
-        if (SHORT) continue;
-        // The two pairs' norms and arguments: what is read before what is written.
-        float stored[2];
+        if constexpr (!SHORT) {
+            // The two pairs' norms and arguments: what is read before what is written.
+            float stored[2];
 #pragma unroll
-        for (int e = 0; e < 2; e++) {
-            unsigned r = p.row + (threadIdx.x + e * 256) / TN;
-            unsigned c = p.column + threadIdx.x % TN;
-            if (r >= n || c >= m) continue;
-            const float* u = p.a + (size_t)r * p.width + part * run;
-            const float* v = p.b + (size_t)c * p.width + part * run;
-            if (split.symmetric > 0) {
-                float square = squares[e] + split.offset, inverse, norm = root(square, inverse);
-                stored[e] = inverted ? inverse : norm;
-                if (!regular(square)) {
-                    norm = careful_norm(u, v, split.symmetric);
-                    stored[e] = careful_stored(norm, inverted);
+            for (int e = 0; e < 2; e++) {
+                unsigned r = p.row + (threadIdx.x + e * 256) / TN;
+                unsigned c = p.column + threadIdx.x % TN;
+                if (r >= n || c >= m) continue;
+                const float* u = p.a + (size_t)r * p.width + part * run;
+                const float* v = p.b + (size_t)c * p.width + part * run;
+                if (split.symmetric > 0) {
+                    float square = squares[e] + split.offset, inverse, norm = root(square, inverse);
+                    stored[e] = inverted ? inverse : norm;
+                    if (!regular(square)) {
+                        norm = careful_norm(u, v, split.symmetric);
+                        stored[e] = careful_stored(norm, inverted);
+                    }
+                    totals[e] += norm;
                 }
-                totals[e] += norm;
+                u += split.symmetric, v += split.symmetric;
+                float most = __int_as_float(largest[e]);
+                if (p.wide && !isnan(most) && split.asymmetric > 0) {
+                    int k = max(args[e], 0);
+                    int q = first_of(*(const float4*)(u + k), *(const float4*)(v + k), most);
+                    if (args[e] >= 0) args[e] += q;
+                } else {
+                    args[e] = careful_argument(u, v, (int)split.asymmetric);
+                    most = args[e] < 0 ? 0.0f : u[args[e]] - v[args[e]];
+                }
+                maxima[e] += most;
             }
-            u += split.symmetric, v += split.symmetric;
-            float most = __int_as_float(largest[e]);
-            if (p.wide && !isnan(most) && split.asymmetric > 0) {
-                int k = max(args[e], 0);
-                int q = first_of(*(const float4*)(u + k), *(const float4*)(v + k), most);
-                if (args[e] >= 0) args[e] += q;
-            } else {
-                args[e] = careful_argument(u, v, (int)split.asymmetric);
-                most = args[e] < 0 ? 0.0f : u[args[e]] - v[args[e]];
-            }
-            maxima[e] += most;
-        }
 #pragma unroll
-        for (int e = 0; e < 2; e++) {
-            unsigned r = p.row + (threadIdx.x + e * 256) / TN;
-            unsigned c = p.column + threadIdx.x % TN;
-            if (r >= n || c >= m) continue;
-            size_t place = ((size_t)part * n + r) * m + c;
-            if (norm_out) norm_out[place] = stored[e];
-            if (arg_out) arg_out[place] = __int_as_float(args[e]);
+            for (int e = 0; e < 2; e++) {
+                unsigned r = p.row + (threadIdx.x + e * 256) / TN;
+                unsigned c = p.column + threadIdx.x % TN;
+                if (r >= n || c >= m) continue;
+                size_t place = ((size_t)part * n + r) * m + c;
+                if (norm_out) norm_out[place] = stored[e];
+                if (arg_out) arg_out[place] = __int_as_float(args[e]);
+            }
         }
     }
 #pragma unroll
@@ -271,6 +297,6 @@ static __device__ __forceinline__ void few(Mat x, Mat y, Mat distances, Mat norm
 
 // Of components of more than 32 features and of at most as many.
 PAIRS(residual_pairs_small, (256, 2), few<false>)
-PAIRS(residual_pairs_large, (256, 2), many<64>)
+PAIRS(residual_pairs_large, (256, 2), many<false>)
 PAIRS(residual_pairs_small_short, (256, 2), few<true>)
-PAIRS(residual_pairs_large_short, (256, 2), many<32>)
+PAIRS(residual_pairs_large_short, (256, 2), many<true>)

@@ -1,8 +1,10 @@
 // Pairs of points in tiles: what `residual_pairs.cu` is made of. Each thread has 4 x 4 pairs.
 
+// So many features of a tile's points are in shared memory at a time.
+constexpr unsigned CHUNK = 32;
+
 // Where four features from k on lie in a row of a tile. Rows of different threads lie in different
 // banks.
-template <unsigned CHUNK>
 static __device__ __forceinline__ unsigned place_of(unsigned row, unsigned k) {
     return row * CHUNK + (k ^ (row >> 2 & 7) << 2);
 }
@@ -16,7 +18,7 @@ struct Points {
 // Asks for a chunk of `COUNT` points from `first` on, of `points` there are; `lane` is of `LANES`.
 // Features from `end` on, and points that do not exist, are 0. They are rows `ROW` and on of the
 // tile.
-template <unsigned ROW, unsigned COUNT, unsigned CHUNK, unsigned LANES>
+template <unsigned ROW, unsigned COUNT, unsigned LANES>
 static __device__ __forceinline__ void fetch_points(float* stage, const float* points,
     unsigned first, unsigned count, unsigned width, bool wide, unsigned feature, unsigned end,
     unsigned lane) {
@@ -27,14 +29,14 @@ static __device__ __forceinline__ void fetch_points(float* stage, const float* p
         bool is_feature = feature + k < end;
 #pragma unroll
         for (unsigned i = 0; i < COUNT; i += STEP) {
-            copy_16(stage + place_of<CHUNK>(ROW + r + i, k), from + (size_t)i * width,
+            copy_16(stage + place_of(ROW + r + i, k), from + (size_t)i * width,
                 is_feature && first + r + i < count);
         }
         return;
     }
 #pragma unroll 1
     for (unsigned i = 0; i < COUNT; i += STEP) {
-        float* to = stage + place_of<CHUNK>(ROW + r + i, k);
+        float* to = stage + place_of(ROW + r + i, k);
 #pragma unroll 1
         for (unsigned q = 0; q < 4; q++) {
             copy_4(to + q, from + (size_t)i * width + q,
@@ -44,17 +46,17 @@ static __device__ __forceinline__ void fetch_points(float* stage, const float* p
 }
 
 // The same for a tile's TM rows of a, then TN of b.
-template <unsigned TM, unsigned TN, unsigned CHUNK, unsigned LANES>
+template <unsigned TM, unsigned TN, unsigned LANES>
 static __device__ __forceinline__ void fetch(
     float* stage, const Points& p, unsigned feature, unsigned end, unsigned lane) {
-    fetch_points<0, TM, CHUNK, LANES>(
+    fetch_points<0, TM, LANES>(
         stage, p.a, p.row, p.n, p.width, p.wide, feature, end, lane);
-    fetch_points<TM, TN, CHUNK, LANES>(
+    fetch_points<TM, TN, LANES>(
         stage, p.b, p.column, p.m, p.width, p.wide, feature, end, lane);
 }
 
 // Marks the rows of a chunk that have a feature which is not finite.
-template <unsigned ROWS, unsigned CHUNK, unsigned LANES>
+template <unsigned ROWS, unsigned LANES>
 static __device__ __forceinline__ void mark_bad(const float* stage, int* bad, unsigned lane) {
 #pragma unroll 4
     for (unsigned e = lane; e < ROWS * (CHUNK / 4); e += LANES) {
@@ -65,8 +67,8 @@ static __device__ __forceinline__ void mark_bad(const float* stage, int* bad, un
 }
 
 // Calls pair(u, v, i, j, k) for four features from k on of each of a thread's pairs, whose rows
-// and columns begin at `u` and `v` of the tile.
-template <unsigned CHUNK, typename F>
+// and columns begin at `u_row` and `v_row` of the tile.
+template <typename F>
 static __device__ __forceinline__ void each_pair(
     const float* stage, unsigned u_row, unsigned v_row, F pair) {
     const float *us = stage + u_row * CHUNK, *vs = stage + v_row * CHUNK;
@@ -85,32 +87,25 @@ static __device__ __forceinline__ void each_pair(
     }
 }
 
-template <unsigned CHUNK>
 static __device__ __forceinline__ void add_squares(
-    const float* stage, unsigned u_row, unsigned v_row, float (*squares)[4]) {
-    float sums[4][4] = {};
-    each_pair<CHUNK>(stage, u_row, v_row, [&](float4 u, float4 v, int i, int j, unsigned) {
+    const float* stage, unsigned u_row, unsigned v_row, float (*sums)[4]) {
+    each_pair(stage, u_row, v_row, [&](float4 u, float4 v, int i, int j, unsigned) {
         float p = u.x - v.x, q = u.y - v.y, r = u.z - v.z, s = u.w - v.w;
         sums[i][j] = fmaf(s, s, fmaf(r, r, fmaf(q, q, fmaf(p, p, sums[i][j]))));
     });
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-#pragma unroll
-        for (int j = 0; j < 4; j++) squares[i][j] += sums[i][j];
 }
 
 // The largest differences so far, if positive, and the first four features that have them. As
 // whole numbers, positive floats are in the same order, and negative ones are below 0; NaN is
-// above all.
-template <unsigned CHUNK>
+// above all. Quads are whole numbers, too, -1 at first.
 static __device__ __forceinline__ void take_largest(const float* stage, unsigned u_row,
-    unsigned v_row, int base, float (*largest)[4], int (*quads)[4]) {
-    each_pair<CHUNK>(stage, u_row, v_row, [&](float4 u, float4 v, int i, int j, unsigned k) {
+    unsigned v_row, int base, float (*largest)[4], float (*quads)[4]) {
+    each_pair(stage, u_row, v_row, [&](float4 u, float4 v, int i, int j, unsigned k) {
         int p = __float_as_int(u.x - v.x), q = __float_as_int(u.y - v.y);
         int r = __float_as_int(u.z - v.z), s = __float_as_int(u.w - v.w);
         int before = __float_as_int(largest[i][j]);
         int now = max(max(max(p, q), r), max(s, before));
-        if (now != before) quads[i][j] = base + (int)k;
+        if (now != before) quads[i][j] = __int_as_float(base + (int)k);
         largest[i][j] = __int_as_float(now);
     });
 }
@@ -206,7 +201,7 @@ static __device__ __forceinline__ void take_norms(float (*squares)[4], const Poi
 // Which feature has each of a component's maxima, if wanted; `of_row` and `of_column` give four
 // features of a row and of a column of the pairs.
 template <typename U, typename V>
-static __device__ __forceinline__ void take_arguments(float (*largest)[4], int (*quads)[4],
+static __device__ __forceinline__ void take_arguments(float (*largest)[4], float (*quads)[4],
     const Points& p, const Block& block, unsigned start, const Split& split, float* out, U of_row,
     V of_column) {
     unsigned odd = 0;
@@ -227,7 +222,7 @@ static __device__ __forceinline__ void take_arguments(float (*largest)[4], int (
                 if (!(odd >> (4 * i + j) & 1)) continue;
                 int arg = careful_argument(u, v, (int)split.asymmetric);
                 largest[i][j] = arg < 0 ? 0.0f : u[arg] - v[arg];
-                quads[i][j] = arg;
+                quads[i][j] = __int_as_float(arg);
             }
     }
     if (!out) return;
@@ -236,17 +231,13 @@ static __device__ __forceinline__ void take_arguments(float (*largest)[4], int (
         for (int i = 0; i < 4; i++)
 #pragma unroll
             for (int j = 0; j < 4; j++) {
-                unsigned k = max(quads[i][j], 0);
+                int quad = __float_as_int(quads[i][j]), k = max(quad, 0);
                 int place = first_of(of_row(i, k), of_column(j, k), largest[i][j]);
-                if (quads[i][j] >= 0 && !(odd >> (4 * i + j) & 1)) quads[i][j] += place;
+                bool is_quad = quad >= 0 && !(odd >> (4 * i + j) & 1);
+                if (is_quad) quads[i][j] = __int_as_float(quad + place);
             }
     }
-    float args[4][4];
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-#pragma unroll
-        for (int j = 0; j < 4; j++) args[i][j] = __int_as_float(quads[i][j]);
-    put_rows(out, args, p, block);
+    put_rows(out, quads, p, block);
 }
 
 static __device__ __forceinline__ Points points_of(const Mat& x, const Mat& y, unsigned n,

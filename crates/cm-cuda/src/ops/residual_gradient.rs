@@ -121,6 +121,8 @@ impl Pairs {
         let (n, m) = (side.own.shape[0], side.others.shape[0]);
         let gradient = backend.new_tensor(side.own.shape)?;
         if let Some(inverses) = inverses {
+            // As `residual_differences.cu` has them.
+            let maxima = if is_one { self.split.components * n.div_ceil(64) } else { 0 };
             let arguments = arguments![
                 side.own.read(),
                 side.others.read(),
@@ -131,16 +133,17 @@ impl Pairs {
                 n as u32,
                 m as u32,
                 u32::from(side.is_right),
+                maxima as u32,
                 self.split.argument()
             ];
-            // As `residual_differences.cu` has them.
             let columns = self.split.components * self.split.symmetric.div_ceil(TILE);
             let [small, large] = [16, 64].map(|rows| columns * n.div_ceil(rows));
             let (kernel, blocks) = match large * backend.replicas() {
                 96.. => ("residual_differences_large", large),
                 _ => ("residual_differences_small", small),
             };
-            backend.run(ResidualDifferences, kernel, blocks as u32, 128, 0, arguments)?;
+            let blocks = (maxima + blocks) as u32;
+            backend.run(ResidualDifferences, kernel, blocks, 128, 0, arguments)?;
         }
         if !is_one {
             let nothing = Argument::Struct(vec![Argument::Nothing; 7], 120);
