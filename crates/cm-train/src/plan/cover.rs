@@ -39,16 +39,7 @@ pub(crate) fn cover(
     }
     let mut block = vec![first];
     loop {
-        let distances = apart(&block, None)?;
-        for (node, distances) in block.iter().zip(distances.chunks_exact(rows)) {
-            let number = found.nodes.len() as u32;
-            found.nodes.push(*node);
-            for (row, &distance) in distances.iter().enumerate() {
-                if distance < found.away[row] {
-                    (found.away[row], found.nearest[row]) = (distance, number);
-                }
-            }
-        }
+        found.take(&block, &apart(&block, None)?);
         let left = most - found.nodes.len();
         block = next_block(&found, left.min(BLOCK), enough, &mut apart)?;
         if block.is_empty() {
@@ -98,6 +89,62 @@ fn next_block(
         away[farthest] = f32::NEG_INFINITY;
     }
     Ok(block)
+}
+
+/// Rows of a share that its most typical one is looked for among.
+const LOOKED_AT: usize = 32;
+
+/// Typical rows: each of the `first` ones makes way for the row that is least far, on average, from
+/// those that are nearer to it than to any other of the `first`. For data that no number of rows
+/// covers, where the farthest rows would be odd ones out.
+pub(crate) fn typical(
+    rows: usize,
+    first: &[usize],
+    mut apart: impl FnMut(&[usize], Option<&[usize]>) -> Result<Vec<f32>>,
+) -> Result<Cover> {
+    let before = nearest_of(rows, first, &mut apart)?;
+    let mut members = vec![Vec::new(); first.len()];
+    before.nearest.iter().enumerate().for_each(|(row, &node)| members[node as usize].push(row));
+    let mut nodes = Vec::new();
+    for members in members.iter().filter(|members| !members.is_empty()) {
+        let every = members.len().div_ceil(LOOKED_AT);
+        let some: Vec<usize> = members.iter().copied().step_by(every).collect();
+        let between = apart(&some, Some(&some))?;
+        let sums = between.chunks_exact(some.len()).map(|row| row.iter().sum::<f32>());
+        let best = sums.enumerate().min_by(|a, b| a.1.total_cmp(&b.1));
+        nodes.extend(best.map(|(place, _)| some[place]));
+    }
+    nearest_of(rows, &nodes, &mut apart)
+}
+
+/// Which of the chosen rows each row is nearest to.
+fn nearest_of(
+    rows: usize,
+    nodes: &[usize],
+    apart: &mut impl FnMut(&[usize], Option<&[usize]>) -> Result<Vec<f32>>,
+) -> Result<Cover> {
+    let (nearest, away) = (vec![0; rows], vec![f32::INFINITY; rows]);
+    let mut found = Cover { nodes: Vec::new(), nearest, away };
+    for block in nodes.chunks(BLOCK) {
+        found.take(block, &apart(block, None)?);
+    }
+    Ok(found)
+}
+
+impl Cover {
+    /// Takes rows as nodes, given how far all rows are from them.
+    fn take(&mut self, block: &[usize], distances: &[f32]) {
+        let rows = self.away.len();
+        for (node, distances) in block.iter().zip(distances.chunks_exact(rows)) {
+            let number = self.nodes.len() as u32;
+            self.nodes.push(*node);
+            for (row, &distance) in distances.iter().enumerate() {
+                if distance < self.away[row] {
+                    (self.away[row], self.nearest[row]) = (distance, number);
+                }
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -162,5 +209,40 @@ mod tests {
             assert!(others.iter().all(|&b| between(points[a], points[b]) > 0.2));
         }
         assert!(cover(0, 0, 5, 0.0, apart).unwrap().nodes.is_empty());
+    }
+
+    /// Thirty places, each in a hundred postures that differ more than places do, and some rows that
+    /// are far from everything.
+    #[test]
+    fn typical_rows_are_no_odd_ones_out() {
+        let mut random = Philox::new(5).stream(0, 0);
+        let mut unit = || unit_f32(random.next_u32());
+        let rows: Vec<[f32; 3]> = (0..3_000)
+            .map(|row| match row % 50 {
+                0 => [30.0 * unit(), 50.0 + 100.0 * unit(), 100.0 * unit()],
+                _ => [(row % 30) as f32, 2.0 * unit(), 2.0 * unit()],
+            })
+            .collect();
+        let apart = |some: &[usize], others: Option<&[usize]>| {
+            let all: Vec<usize> = (0..rows.len()).collect();
+            let others = others.unwrap_or(&all);
+            let between = |a: usize, b: usize| -> f32 {
+                rows[a].iter().zip(rows[b]).map(|(a, b)| (a - b).abs()).sum()
+            };
+            let pairs = some.iter().flat_map(|&a| others.iter().map(move |&b| (a, b)));
+            Ok(pairs.map(|(a, b)| between(a, b)).collect())
+        };
+        let odd = |found: &Cover| found.nodes.iter().filter(|&row| row % 50 == 0).count();
+        let farthest = cover(rows.len(), 1, 60, 0.0, apart).unwrap();
+        assert!(odd(&farthest) > 30, "{}", odd(&farthest));
+        let first: Vec<usize> = (0..rows.len()).step_by(51).collect();
+        let found = typical(rows.len(), &first, apart).unwrap();
+        assert!(odd(&found) <= 2, "{}", odd(&found));
+        for (row, &node) in found.nearest.iter().enumerate() {
+            let node = found.nodes[node as usize];
+            assert_eq!(apart(&[row], Some(&[node])).unwrap()[0], found.away[row]);
+        }
+        let mean = |found: &Cover| found.away.iter().sum::<f32>() / found.away.len() as f32;
+        assert!(mean(&found) < mean(&nearest_of(rows.len(), &first, &mut { apart }).unwrap()));
     }
 }

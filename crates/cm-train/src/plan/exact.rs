@@ -34,7 +34,7 @@ impl Exact {
                 }
             }
         }
-        let rule = Rule { link, reach, steps: 1, radius: None };
+        let rule = Rule { link, reach, steps: 1, radius: None, noisy: false };
         let nodes = found.nodes.iter().map(|&state| state as f32).collect();
         let map = RoadMap::with_links(1, nodes, links, rule);
         Self { distances, states, map }

@@ -8,6 +8,8 @@ use crate::{Model, Result};
 
 /// Maps of so many nodes are searched whole.
 const FEW: usize = 256;
+/// So are those of states of more numbers: the nearest by all of them may be somewhere else.
+const NARROW: usize = 8;
 /// Otherwise the metric decides between so many nodes, the nearest ones as the model sees states.
 const NEAR: usize = 8;
 
@@ -40,7 +42,7 @@ impl Nodes {
 
 /// Whether a map has so many nodes that only some are compared with a state.
 pub(super) fn is_large(map: &RoadMap) -> bool {
-    map.rule.radius.is_none() && map.nodes().len() / map.width > FEW
+    map.rule.radius.is_none() && map.width <= NARROW && map.nodes().len() / map.width > FEW
 }
 
 /// For each state the nodes that lead to it if these are `ends`, else those that it leads to: the

@@ -12,6 +12,7 @@ mod links;
 mod luck;
 mod measure;
 mod of_data;
+mod one_walk;
 mod road_map;
 mod roads;
 mod settings;

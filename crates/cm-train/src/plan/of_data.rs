@@ -4,7 +4,7 @@ use cm_random::{Philox, below_u64};
 use cm_replay::Dataset;
 use rand_core::Rng;
 
-use super::cover::{Cover, cover};
+use super::cover::{Cover, cover, typical};
 use super::file::Origin;
 use super::links::Passages;
 use super::luck::thrown;
@@ -25,6 +25,11 @@ const FULL_STEPS: f32 = 15.0;
 const LINKS_TO_COVER: f32 = 3.0;
 /// The share of rows whose distance from their nodes counts; the others are odd ones out.
 const COVERED: f64 = 0.95;
+/// Nine of ten held-out pairs that are as far apart as the longest link took no more than so many
+/// times the steps that the policy is sent ahead.
+const SURELY: f32 = 2.0;
+/// Data that the nodes do not cover within so many times what is wanted is covered by typical rows.
+const COVERABLE: f32 = 2.0;
 
 /// Rows of some trajectories, every `stride`th.
 struct Sample {
@@ -42,10 +47,11 @@ impl RoadMap {
     /// that is short and the data does not contradict.
     ///
     /// * Nodes: farthest-point sampling among rows of the data, by the larger of the distances
-    ///   there and back.
+    ///   there and back; typical rows if the farthest ones do not cover the data.
     /// * How short: what trajectories cover in a number of steps ([`PlanSettings::steps`]), at least
     ///   fifteen times what they cover in one, says how far ahead the policy is sent; what they cover
-    ///   in half as many, how long links are. These trajectories are held out: no node and no link
+    ///   in half as many, how long links are, if nine of ten pairs so far apart took no more than
+    ///   twice the steps. These trajectories are held out: no node and no link
     ///   is of them. The policy is sent no farther than any of them went, and not where they took
     ///   twice the steps that they should ([`trust`](Self::trust)).
     /// * Taken: nodes that a trajectory joined in those steps are linked, if the policy may be sent
@@ -74,15 +80,21 @@ impl RoadMap {
         let points = measure.points(&sample.states)?;
         let some = |rows: &[usize]| gather(&points, rows.iter().copied());
         let lag = steps.div_ceil(sample.stride).max(1);
+        let mut trust = held.trust()?;
         let wanted = match settings.link {
             Some(link) => link,
-            None => held.covered((lag / 2).max(1) * sample.stride)?,
+            None => {
+                let covered = held.covered((lag / 2).max(1) * sample.stride)?;
+                trust.within(covered, SURELY * steps as f32)
+            }
         };
-        let found = choose(&measure, &points, &some, settings, wanted / LINKS_TO_COVER)?;
+        let (found, noisy) = choose(&measure, &points, &some, settings, wanted / LINKS_TO_COVER)?;
         let away = quantile(found.away.clone(), COVERED);
-        let link = settings.link.unwrap_or_else(|| wanted.max(LINKS_TO_COVER * away));
+        let link = match settings.link.is_some() || noisy {
+            true => wanted,
+            false => wanted.max(LINKS_TO_COVER * away),
+        };
         let thrown = thrown(&sample.scaled, width, &sample.ends);
-        let mut trust = held.trust()?;
         let reach = match settings.reach {
             Some(reach) => {
                 (trust.link, trust.wanted, trust.reach) = (link, reach, reach);
@@ -90,6 +102,11 @@ impl RoadMap {
             }
             None => {
                 let far = match thrown.is_empty() {
+                    true if noisy => {
+                        // Any step changes a posture; only what more of them add is on the way.
+                        let (one, five) = (held.covered(1)?, held.covered(5)?);
+                        one + (FULL_STEPS - 1.0) * (five - one).max(0.0) / 4.0
+                    }
                     true => FULL_STEPS * held.covered(1)?,
                     false => 0.0,
                 };
@@ -97,7 +114,7 @@ impl RoadMap {
                 trust.reach
             }
         };
-        let rule = Rule { link, reach, steps: steps as u32, radius: None };
+        let rule = Rule { link, reach, steps: steps as u32, radius: None, noisy };
         let nodes = some(&found.nodes)?;
         let passages = Passages {
             found: &found,
@@ -155,14 +172,14 @@ impl Sample {
     }
 }
 
-/// Nodes by the larger of the distances there and back.
+/// Nodes by the larger of the distances there and back, and whether they do not cover the rows.
 fn choose(
     measure: &Measure<'_>,
     points: &Points,
     some: &impl Fn(&[usize]) -> Result<Points>,
     settings: &PlanSettings,
     enough: f32,
-) -> Result<Cover> {
+) -> Result<(Cover, bool)> {
     let rows = points.rows();
     let apart = |chosen: &[usize], others: Option<&[usize]>| {
         let chosen = some(chosen)?;
@@ -180,7 +197,12 @@ fn choose(
         }
         Ok(there)
     };
-    cover(rows, 0, settings.nodes, enough, apart)
+    let found = cover(rows, 0, settings.nodes, enough, apart)?;
+    if quantile(found.away.clone(), COVERED) <= COVERABLE * enough {
+        return Ok((found, false));
+    }
+    let every = rows.div_ceil(settings.nodes);
+    Ok((typical(rows, &(0..rows).step_by(every).collect::<Vec<_>>(), apart)?, true))
 }
 
 /// The number that a share of others is below; 0 of none.

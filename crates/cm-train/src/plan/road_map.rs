@@ -100,6 +100,9 @@ pub(crate) struct Rule {
     /// Links are between places so near in their own units; if absent they are those that the data
     /// does not contradict.
     pub(crate) radius: Option<f32>,
+    /// Whether the nodes do not cover the data, so that distances from a state say which node is
+    /// nearer, but not how near.
+    pub(crate) noisy: bool,
 }
 
 impl RoadMap {
@@ -123,7 +126,7 @@ impl RoadMap {
             }
         }
         let (radius, link) = (Some(links.radius), links.longest);
-        let rule = Rule { link, reach: link, steps: 0, radius };
+        let rule = Rule { link, reach: link, steps: 0, radius, noisy: false };
         Ok(Self::with_links(width, places.to_vec(), found, rule))
     }
 
@@ -257,7 +260,8 @@ impl RoadMap {
                 let own = (0..count).fold(0, |a, b| if far(b) < far(a) { b } else { a });
                 let linked = neighbours[own].iter().map(|&(node, _)| node);
                 let linked = linked.filter(|&node| along[node as usize] <= self.rule.link);
-                let own = Some(own as u32).filter(|&own| along[own as usize] <= self.rule.reach);
+                let near = |&own: &u32| self.rule.noisy || along[own as usize] <= self.rule.reach;
+                let own = Some(own as u32).filter(near);
                 own.into_iter().chain(linked).map(|node| (node, along[node as usize])).collect()
             }
         };

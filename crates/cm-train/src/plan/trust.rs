@@ -83,6 +83,16 @@ impl Trust {
         steps.map_or("farther than they went".to_owned(), |steps| steps.to_string())
     }
 
+    /// The longest distance up to `wanted` that nine of ten held-out pairs so far apart took no more
+    /// than so many steps for.
+    pub(super) fn within(&self, wanted: f32, steps: f32) -> f32 {
+        let Some(calibration) = self.calibration.as_ref() else { return wanted };
+        let at = |look: usize| wanted * look as f32 / LOOKS as f32;
+        let near =
+            |&distance: &f32| calibration.steps(distance).is_some_and(|taken| taken.high <= steps);
+        (1..=LOOKS).rev().map(at).find(near).unwrap_or(at(1))
+    }
+
     /// Sends the policy `wanted` ahead, or as far as held-out trajectories bear out.
     pub(super) fn limit(&mut self, link: f32, wanted: f32) {
         (self.link, self.wanted) = (link, wanted);
@@ -293,6 +303,27 @@ mod tests {
         // Too short by less than the half is no contradiction.
         let nearly = calibration(|steps| steps.min(10.0) + 0.7 * (steps - 10.0).max(0.0));
         assert_eq!(trusted(&nearly, 5.0, 50.0), 50.0);
+    }
+
+    #[test]
+    fn links_end_where_one_pair_in_ten_took_too_long() {
+        let calibration = calibration(|steps| steps.min(20.0));
+        let trust = Trust {
+            trajectories: 7,
+            pairs: 5_000,
+            unseen: false,
+            correlation: 0.9,
+            wanted: 0.0,
+            reach: 0.0,
+            link: 0.0,
+            calibration: Some(calibration),
+        };
+        assert_eq!(trust.within(10.0, 40.0), 10.0);
+        // At 20 most took far longer.
+        let far = trust.within(25.0, 40.0);
+        assert!((15.0..20.0).contains(&far), "{far}");
+        assert!(trust.within(10.0, 5.0) <= 5.5);
+        assert_eq!(Trust { calibration: None, ..trust }.within(25.0, 40.0), 25.0);
     }
 
     #[test]

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::ahead::Ahead;
 use super::find::{Nodes, find, is_large};
-use super::graph::Way;
 use super::measure::{Measure, Points, gather};
+use super::one_walk::Walk;
 use super::{RoadMap, l2};
 use crate::{Model, Result};
 
@@ -30,9 +30,6 @@ const LOOKS: usize = 2;
 const PATIENCE: usize = 2;
 /// How often the wait of an episode without a way is doubled, at most.
 const LONGEST: usize = 4;
-/// How near a node is as good as reached, as a share of the longest link.
-const REACHED: f32 = 0.25;
-
 /// Every episode of an evaluation on its way.
 pub(crate) struct Walker<'a> {
     map: &'a RoadMap,
@@ -46,33 +43,6 @@ pub(crate) struct Walker<'a> {
     every: usize,
     clock: usize,
     pub(crate) walked: Walked,
-}
-
-/// One episode on its way.
-struct Walk {
-    /// The nodes that the goal can be reached from, and how far it is from there.
-    ends: Vec<(u32, f32)>,
-    /// Nodes that it could not be brought to, and how much longer links to them are for that.
-    shunned: BTreeMap<u32, f32>,
-    ways: Vec<Way>,
-    /// The nodes to pass, and which of all goals is behind them.
-    path: Vec<u32>,
-    goal: usize,
-    /// The place in the path that the policy is sent to; that behind the last node is the goal.
-    at: usize,
-    /// If it was stuck: how far along the path it is sent, until it is past the node that it was sent
-    /// to.
-    careful: Option<(f32, Option<u32>)>,
-    /// The least distance to its target, and the steps since it was.
-    nearest: f32,
-    since: usize,
-    /// Looks to leave out.
-    wait: usize,
-    planned: bool,
-    /// How often it was without a way.
-    lost: usize,
-    /// What was left of the way at the last look, and how many steps ago that was.
-    remaining: Option<(f32, usize)>,
 }
 
 impl<'a> Walker<'a> {
@@ -146,22 +116,7 @@ impl<'a> Walker<'a> {
         };
         let known = self.goals.as_ref().map_or(0, Points::rows);
         for (goal, ((number, _), ends)) in fresh.into_iter().zip(ends).enumerate() {
-            let shunned = BTreeMap::new();
-            let walk = Walk {
-                ways: self.map.ways(&ends, &shunned),
-                ends,
-                shunned,
-                path: Vec::new(),
-                goal: known + goal,
-                at: 0,
-                careful: None,
-                nearest: f32::INFINITY,
-                since: 0,
-                wait: 0,
-                planned: false,
-                lost: 0,
-                remaining: None,
-            };
+            let walk = Walk::new(self.map, ends, known + goal);
             self.walks.insert(number, walk);
         }
         self.goals = Some(match self.goals.take() {
@@ -193,8 +148,9 @@ impl<'a> Walker<'a> {
             let Some(walk) = self.walks.get(number).filter(|walk| walk.planned) else { continue };
             let window = if walk.careful.is_some() { 1 } else { WINDOW };
             let end = (walk.at + window).min(walk.path.len() + 1);
-            windows.push((*number, end - walk.at));
-            (walk.at..end).for_each(|step| ahead.push(place, walk.path.get(step), walk.goal));
+            let first = walk.first(self.map);
+            windows.push((*number, end - first));
+            (first..end).for_each(|step| ahead.push(place, walk.path.get(step), walk.goal));
         }
         let Some(goals) = self.goals.as_ref().filter(|_| !windows.is_empty()) else {
             return Ok(());
@@ -207,9 +163,12 @@ impl<'a> Walker<'a> {
             let ahead = &distances[first..first + count];
             first += count;
             let Some(walk) = self.walks.get_mut(&number) else { continue };
-            let before = walk.at;
-            walk.advance(ahead, [link, reach]);
-            let distance = ahead[walk.at - before];
+            let (before, asked) = (walk.at, walk.first(self.map));
+            match self.map.rule.noisy {
+                true => walk.follow(ahead, reach),
+                false => walk.advance(ahead, [link, reach]),
+            }
+            let distance = ahead[walk.at - asked];
             // A careful one is half way before the goal: from here it is sent on.
             let half_way = walk.at < walk.path.len()
                 && walk.careful.is_some_and(|(limit, _)| distance <= 0.5 * limit);
@@ -220,7 +179,8 @@ impl<'a> Walker<'a> {
             if stuck {
                 walk.fail(self.map);
             }
-            if stuck || half_way || distance > OFF * reach {
+            let off = distance > OFF * reach && !self.map.rule.noisy;
+            if stuck || half_way || off {
                 walk.planned = false;
                 self.walked.replanned += usize::from(!half_way);
             } else {
@@ -308,83 +268,5 @@ impl<'a> Walker<'a> {
         let some = gather(points, places.iter().copied())?;
         let numbers: Vec<usize> = places.iter().map(|&place| of[place]).collect();
         self.look(&numbers, &some)
-    }
-}
-
-impl Walk {
-    /// Takes the shortest way over one of the nodes nearby, if there is any.
-    fn take(&mut self, near: &[(u32, f32)]) -> bool {
-        let Some((left, entry)) = self.best(near) else { return false };
-        let next = |&node: &u32| self.ways[node as usize].next;
-        self.path = std::iter::successors(Some(entry), next).collect();
-        (self.at, self.since, self.nearest) = (0, 0, f32::INFINITY);
-        let past = |node: u32| left <= self.ways[node as usize].remaining;
-        self.careful = self.careful.filter(|(_, failed)| !failed.is_some_and(past));
-        if let Some((limit, _)) = self.careful {
-            let mut places = (0..=self.path.len()).rev();
-            let within = |&place: &usize| left - self.remaining_at(place) <= limit;
-            self.at = places.find(within).unwrap_or(0);
-        }
-        self.planned = true;
-        self.remaining = None;
-        true
-    }
-
-    /// Whether any node has a way to the goal.
-    fn has_ways(&self) -> bool {
-        self.ways.iter().any(|way| way.remaining.is_finite())
-    }
-
-    /// The shortest way over one of the nodes nearby: how long it is, and the node.
-    fn best(&self, near: &[(u32, f32)]) -> Option<(f32, u32)> {
-        let shunned = |node| self.shunned.get(&node).copied().unwrap_or(0.0);
-        let remaining = |node: u32| self.ways[node as usize].remaining;
-        let ways = near.iter().map(|&(node, d)| (d + shunned(node) + remaining(node), node));
-        let best = ways.min_by(|a, b| a.0.total_cmp(&b.0));
-        best.filter(|(remaining, _)| remaining.is_finite())
-    }
-
-    /// Steps until it may be half way to its target, which is so far, if it gets on as since the
-    /// last look; from `least` to `most`.
-    fn until_half_way(&mut self, distance: f32, least: usize, most: usize) -> usize {
-        let left = distance + self.remaining_at(self.at);
-        let before = self.remaining.replace((left, 0));
-        let pace = before.map_or(0.0, |(before, steps)| (before - left) / steps.max(1) as f32);
-        match pace > 0.0 {
-            // A cast saturates.
-            true => ((0.5 * distance / pace) as usize).clamp(least, most.max(least)),
-            false => least,
-        }
-    }
-
-    /// Moves on to the farthest place of the path, from the present one on, that is within `reach`;
-    /// by one if the present one is as good as reached.
-    fn advance(&mut self, ahead: &[f32], [link, reach]: [f32; 2]) {
-        let reached = usize::from(ahead.len() > 1 && ahead[0] <= REACHED * link);
-        let farthest = ahead.iter().rposition(|distance| *distance <= reach).unwrap_or(0);
-        self.at += farthest.max(reached);
-    }
-
-    /// Notes that it could not be brought to its target: it is sent less far until it is past it. If
-    /// that is too far yet, even where it is hardly a link, it shuns the node.
-    fn fail(&mut self, map: &RoadMap) {
-        let (link, reach) = (map.rule.link, map.rule.reach);
-        let node = self.path.get(self.at).copied();
-        self.careful = match self.careful {
-            None => Some((reach, node)),
-            Some((limit, failed)) if limit > link => Some((0.5 * limit, failed)),
-            Some((_, failed)) => {
-                if let Some(node) = node {
-                    *self.shunned.entry(node).or_default() += reach;
-                    self.ways = map.ways(&self.ends, &self.shunned);
-                }
-                Some((reach, failed))
-            }
-        };
-    }
-
-    /// What remains from a place of the path; 0 from the goal behind its last node.
-    fn remaining_at(&self, place: usize) -> f32 {
-        self.path.get(place).map_or(0.0, |&node| self.ways[node as usize].remaining)
     }
 }
