@@ -112,7 +112,8 @@ impl RunFolder {
         }
     }
 
-    /// Makes the folder if there is none, and keeps every other process from training in it until the file returned is dropped.
+    /// Makes the folder if there is none, and keeps every other process from training in it until
+    /// the file returned is dropped.
     pub(crate) fn lock(&self) -> Result<File> {
         std::fs::create_dir_all(&self.path).map_err(Error::file(&self.path))?;
         let path = self.path.join(".lock");
@@ -126,7 +127,8 @@ impl RunFolder {
         }
     }
 
-    /// Writes the settings of the run, or finds the checkpoint to go on from. A folder with a run of other settings is refused.
+    /// Writes the settings of the run, or finds the checkpoint to go on from. A folder with a run of
+    /// other settings is refused.
     pub(crate) fn claim(&self, settings: &RunSettings) -> Result<Option<Checkpoint>> {
         self.check(settings)?;
         cm_files::replace(self.settings_file(), settings.to_toml())?;

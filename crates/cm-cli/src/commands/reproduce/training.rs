@@ -3,10 +3,17 @@
 use std::sync::atomic::Ordering;
 
 use anyhow::bail;
-use cm_train::{Device, Job, run_jobs};
+use cm_train::{Device, Job, RunFolder, run_jobs};
 
 use crate::interrupt;
 use crate::progress::Progress;
+
+/// Refuses folders of runs with other settings, before anything is trained: a table is of runs that
+/// were asked for alone.
+pub(super) fn check(jobs: &[Job]) -> anyhow::Result<()> {
+    jobs.iter().try_for_each(|job| RunFolder::new(&job.folder).check(&job.settings))?;
+    Ok(())
+}
 
 /// Trains with progress bars, `workers` at a time or as many as there are processors. A run that
 /// fails does not stop the others.

@@ -12,7 +12,7 @@ use cm_envs::ogbench::{Maze, OgTask};
 use cm_train::{Device, Job, Method, OgMazeTask, RunSettings};
 
 use self::data::{Source, TaskData};
-use super::training::train_cells;
+use super::training::{check, train_cells};
 use crate::config::PlanArguments;
 
 #[derive(clap::Args)]
@@ -84,6 +84,7 @@ pub(crate) fn run(arguments: &Arguments, device: Device) -> anyhow::Result<()> {
     }
     let jobs = jobs(arguments, &tasks, &data)?;
     if !arguments.report_only {
+        check(&jobs)?;
         Mujoco::find()?;
         tasks.iter().try_for_each(|&task| data.get(task))?;
         train_cells(device, &jobs, name, arguments.workers)?;
@@ -151,6 +152,32 @@ mod tests {
         let mut wanted = jobs(&arguments, &OgTask::all(), &data).unwrap();
         wanted.sort_by(|a, b| a.folder.cmp(&b.folder));
         assert_eq!(crate::commands::sweep::jobs_of_shipped("ogbench"), wanted);
+    }
+
+    #[test]
+    fn runs_of_other_settings_are_refused_before_anything_is_generated() {
+        let scratch = tempfile::tempdir().unwrap();
+        let out = scratch.path().to_str().unwrap();
+        let words = [
+            "x",
+            "--tasks",
+            "pointmaze-medium-navigate",
+            "--methods",
+            "gcbc",
+            "--seeds",
+            "2",
+            "--out",
+            out,
+        ];
+        let arguments = Program::try_parse_from(words).unwrap().arguments;
+        let data = TaskData::new(arguments.data, None);
+        let other = &jobs(&arguments, &arguments.tasks, &data).unwrap()[1];
+        std::fs::create_dir(&other.folder).unwrap();
+        let settings = RunSettings { batch: 7, ..other.settings.clone() };
+        std::fs::write(other.folder.join("config.toml"), settings.to_toml()).unwrap();
+        let error = run(&arguments, Device::Cpu).unwrap_err().to_string();
+        assert!(error.contains("-gcbc-1") && error.contains("`batch`"), "{error}");
+        assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 1);
     }
 
     #[test]

@@ -7,9 +7,9 @@ mod study;
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use cm_train::{Device, Job, Method, PointMazeTask, RunFolder, RunSettings};
+use cm_train::{Device, Job, Method, PointMazeTask, RunSettings};
 
-use super::training::train;
+use super::training::{check, train};
 use crate::config::PlanArguments;
 
 #[derive(clap::Args)]
@@ -63,8 +63,7 @@ pub(crate) fn run(arguments: &Arguments, device: Device) -> anyhow::Result<()> {
     });
     let jobs = jobs(arguments, &out)?;
     if !arguments.report_only {
-        // Before anything is trained: a table is of runs that were asked for alone.
-        jobs.iter().try_for_each(|job| RunFolder::new(&job.folder).check(&job.settings))?;
+        check(&jobs)?;
         let names = jobs
             .iter()
             .map(|job| format!("{} {}", job.settings.method.method().title(), job.settings.seed));
