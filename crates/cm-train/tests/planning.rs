@@ -84,7 +84,7 @@ fn what_is_not_the_map_of_this_model_and_its_data_is_refused_by_name() {
     refused(&other, &other_task, &names);
     refused(&model, &other_task, &["other data", "pointmaze, data 0", "rows"]);
     let whole = std::fs::read(&file).unwrap();
-    for (place, wanted) in [(0, "a road map"), (7, "version 4"), (60, "checksum")] {
+    for (place, wanted) in [(0, "a road map"), (7, "expected version"), (60, "checksum")] {
         let mut bytes = whole.clone();
         bytes[place] ^= 64;
         std::fs::write(&file, bytes).unwrap();
