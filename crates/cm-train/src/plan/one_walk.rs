@@ -11,9 +11,9 @@ const REACHED: f32 = 0.25;
 /// One episode on its way.
 pub(super) struct Walk {
     /// The nodes that the goal can be reached from, and how far it is from there.
-    pub(super) ends: Vec<(u32, f32)>,
+    ends: Vec<(u32, f32)>,
     /// Nodes that it could not be brought to, and how much longer links to them are for that.
-    pub(super) shunned: BTreeMap<u32, f32>,
+    shunned: BTreeMap<u32, f32>,
     pub(super) ways: Vec<Way>,
     /// The nodes to pass, and which of all goals is behind them.
     pub(super) path: Vec<u32>,
@@ -21,7 +21,7 @@ pub(super) struct Walk {
     /// The place in the path that the policy is sent to; that behind the last node is the goal.
     pub(super) at: usize,
     /// The place that it is nearest to.
-    pub(super) stands: usize,
+    stands: usize,
     /// If it was stuck: how far along the path it is sent, until it is past the node that it was sent
     /// to.
     pub(super) careful: Option<(f32, Option<u32>)>,

@@ -72,3 +72,17 @@ pub(super) fn train_cells(
     }
     Ok(())
 }
+
+/// Puts a run of other settings where `job` is to be, and asserts that `run` refuses it by name and
+/// does nothing.
+#[cfg(test)]
+pub(super) fn assert_refused(job: &Job, run: impl FnOnce() -> anyhow::Result<()>) {
+    let other = cm_train::RunSettings { batch: 7, ..job.settings.clone() };
+    std::fs::create_dir(&job.folder).unwrap();
+    std::fs::write(job.folder.join("config.toml"), other.to_toml()).unwrap();
+    let error = run().unwrap_err().to_string();
+    let name = job.folder.file_name().unwrap().to_str().unwrap();
+    assert!(error.contains(name) && error.contains("`batch`"), "{error}");
+    let all = std::fs::read_dir(job.folder.parent().unwrap()).unwrap();
+    assert_eq!(all.count(), 1);
+}

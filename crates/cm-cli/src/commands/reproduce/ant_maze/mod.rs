@@ -159,6 +159,7 @@ fn jobs(arguments: &Arguments, tasks: &[Task], data: &TaskData) -> anyhow::Resul
 mod tests {
     use clap::Parser;
 
+    use super::super::training::assert_refused;
     use super::*;
 
     #[derive(clap::Parser)]
@@ -184,11 +185,6 @@ mod tests {
         let arguments = Program::try_parse_from(words).unwrap().arguments;
         let data = TaskData::new(arguments.data, arguments.recipe, None);
         let other = &jobs(&arguments, &arguments.tasks, &data).unwrap()[1];
-        std::fs::create_dir(&other.folder).unwrap();
-        let settings = RunSettings { batch: 7, ..other.settings.clone() };
-        std::fs::write(other.folder.join("config.toml"), settings.to_toml()).unwrap();
-        let error = run(&arguments, Device::Cpu).unwrap_err().to_string();
-        assert!(error.contains("-gcbc-1") && error.contains("`batch`"), "{error}");
-        assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 1);
+        assert_refused(other, || run(&arguments, Device::Cpu));
     }
 }

@@ -108,6 +108,7 @@ fn jobs(arguments: &Arguments, out: &Path) -> anyhow::Result<Vec<Job>> {
 mod tests {
     use clap::Parser;
 
+    use super::super::training::assert_refused;
     use super::*;
 
     #[derive(clap::Parser)]
@@ -139,12 +140,7 @@ mod tests {
         let words = ["x", "--seeds", "2", "--methods", "gcbc", "--out", out];
         let arguments = Program::try_parse_from(words).unwrap().arguments;
         let other = &jobs(&arguments, scratch.path()).unwrap()[1];
-        std::fs::create_dir(&other.folder).unwrap();
-        let settings = RunSettings { batch: 7, ..other.settings.clone() };
-        std::fs::write(other.folder.join("config.toml"), settings.to_toml()).unwrap();
-        let error = run(&arguments, Device::Cpu).unwrap_err().to_string();
-        assert!(error.contains("gcbc-1") && error.contains("`batch`"), "{error}");
-        assert!(!scratch.path().join("gcbc-0").exists());
+        assert_refused(other, || run(&arguments, Device::Cpu));
     }
 
     #[test]
