@@ -228,6 +228,23 @@ fn the_experiment_is_reproduced_in_the_small() {
         assert!(folder.join("out").join(file).exists(), "{file}");
     }
     assert!(succeed(folder, &[&arguments[..], &["--report-only"]].concat()).contains("index.html"));
+
+    // Its policy on the road map of another method.
+    let hidden = "method.cmd1.quasimetric.network.hidden=[8]";
+    let train =
+        ["train", "--env", "pointmaze", "--name", "metric", "--steps", "4", "--set", hidden];
+    succeed(folder, &[&train[..], &["--episodes", "3"]].concat());
+    let small = ["--plan-set", "rows=500", "--plan-set", "nodes=50", "--json"];
+    let eval = ["eval", "runs/metric", "--last", "--episodes", "3", "--policy", "out/gcbc-0"];
+    let found = succeed(folder, &[&eval[..], &["--plan"], &small[..]].concat());
+    let found: serde_json::Value = serde_json::from_str(&found).unwrap();
+    let own = succeed(folder, &["eval", "out/gcbc-0", "--last", "--episodes", "3", "--json"]);
+    let own: serde_json::Value = serde_json::from_str(&own).unwrap();
+    assert_eq!(found["mean_steps"], own["mean_steps"]);
+    assert!(found["planned"].is_object(), "{found}");
+    assert!(fail(folder, &eval).contains("--plan"));
+    let none = ["eval", "runs/metric", "--plan", "--policy", "runs/none"];
+    assert!(fail(folder, &none).contains("runs/none: expected the folder of a run"));
 }
 
 /// Data that can teach little is learned from without a panic, or refused by name.

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use cm_cuda::testing;
 use cm_train::{
-    Device, Event, Method, Precision, Replica, Result, RunFolder, RunSettings, read_metrics, train,
+    Device, Event, Method, Model, PlanSettings, Precision, Replica, Result, RunFolder, RunSettings,
+    read_metrics, train,
 };
 
 const GPU: Device = Device::Cuda { ordinal: 0, precision: Precision::Tf32 };
@@ -144,4 +145,48 @@ fn long_training_does_not_diverge() {
             }
         }
     }
+}
+
+/// Close to the CPU's, up to rows that are as far from the nodes up to the last digits.
+#[test]
+fn road_maps_are_those_of_the_cpu() {
+    if testing::device().is_none() {
+        return;
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    let plan = PlanSettings { nodes: 60, rows: 2_000, ..PlanSettings::default() };
+    for method in [Method::Cmd1, Method::Cmd2, Method::Qrl, Method::Tmd, Method::Crl] {
+        let folder = scratch.path().join(method.key());
+        let settings = RunSettings::tiny_plane(method, 3);
+        run(Device::Cpu, &settings, &folder, None);
+        let model = Model::load(&RunFolder::new(&folder), false).unwrap();
+        let task = settings.task.open().unwrap();
+        let [cpu, gpu, again] =
+            [Device::Cpu, GPU, GPU].map(|on| on.road_map(&model, &task, &plan).unwrap());
+        assert_eq!(gpu, again, "{method}");
+        let close = |a: f32, b: f32| (a - b).abs() <= 0.02 * a.abs().max(b.abs());
+        let [one, other] = [&cpu, &gpu].map(|map| map.trust().unwrap());
+        assert!((one.correlation - other.correlation).abs() < 1e-3, "{method}: {one}; {other}");
+        let [from, to] = [cpu.lengths(), gpu.lengths()];
+        assert!(close(from[0], to[0]) && close(from[1], to[1]), "{method}: {from:?}, {to:?}");
+        let [from, to] = [&cpu, &gpu].map(|map| (map.nodes().len() as f32, map.links().len()));
+        assert!(close(from.0, to.0), "{method}: {from:?}, {to:?}");
+        assert!(from.1.abs_diff(to.1) <= from.1 / 5, "{method}: {from:?}, {to:?}");
+    }
+}
+
+#[test]
+fn runs_on_the_gpu_walk_the_same_maps_again() {
+    if testing::device().is_none() {
+        return;
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    let folders = ["one", "other"].map(|name| scratch.path().join(name));
+    let plan = PlanSettings { nodes: 60, rows: 2_000, ..PlanSettings::default() };
+    let settings = RunSettings { plan: Some(plan), ..RunSettings::tiny_plane(Method::Cmd1, 3) };
+    let [one, other] = folders.map(|folder| {
+        run(GPU, &settings, &folder, None);
+        ["planned.csv", "model.roads"].map(|name| std::fs::read(folder.join(name)).unwrap())
+    });
+    assert!(one == other);
 }

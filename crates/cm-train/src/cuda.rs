@@ -1,4 +1,4 @@
-//! Training on a GPU.
+//! Training on a GPU, and road maps made there.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -10,8 +10,9 @@ use cm_nn::Var;
 use cm_replay::{Dataset, Sampler};
 
 use crate::batches::{HostBatches, NOISE, goal_kinds};
+use crate::plan::Measure;
 use crate::training::Setup;
-use crate::{HeldOut, Precision, Result, RunSettings, Task};
+use crate::{HeldOut, Model, PlanSettings, Precision, Result, RoadMap, RunSettings, Task};
 
 /// A GPU that was opened.
 pub(crate) struct Cuda {
@@ -28,6 +29,28 @@ impl Cuda {
             Precision::Bf16 => cm_cuda::Precision::Bf16,
         };
         Ok(Self { device, precision })
+    }
+
+    /// A road map by the distances of this GPU; by those of the CPU if memory is short.
+    pub(crate) fn road_map(
+        &self,
+        model: &Model,
+        task: &Task,
+        settings: &PlanSettings,
+    ) -> Result<RoadMap> {
+        let make = || {
+            let backend = self.backend(&[model.settings().seed])?;
+            let learner = model.settings().method.learner(&backend, model.dimensions())?;
+            learner.restore(0, &model.learner().1.snapshot(0)?)?;
+            RoadMap::by(&Measure::of(model, &backend, learner.as_ref())?, task, settings)
+        };
+        match make() {
+            Err(error) if does_not_fit(&error) => {
+                eprintln!("the road map is made on the CPU, which takes longer: {error}");
+                RoadMap::of_data(model, task, settings)
+            }
+            made => made,
+        }
     }
 }
 

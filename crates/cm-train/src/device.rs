@@ -1,4 +1,4 @@
-//! Where training runs.
+//! Where training runs, and where road maps are made.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,10 @@ use cm_nn::DfdxBackend;
 #[cfg(feature = "cuda")]
 use crate::cuda::Cuda;
 use crate::training::{Make, train_with};
-use crate::{Error, Event, Replica, Report, Result, RunFolder, RunSettings, Task};
+use crate::{
+    Error, Event, Model, PlanSettings, Replica, Report, Result, RoadMap, RunFolder, RunSettings,
+    Task,
+};
 
 /// The device that a run is trained on: the one place where a backend is chosen.
 ///
@@ -100,6 +103,35 @@ impl Device {
                 let cpu = Make(DfdxBackend::with_seeds);
                 train_with(&cpu, Some(device), replicas, stop, watch)
             }
+        }
+    }
+
+    /// The road map of a model's data, as [`RoadMap::of_data`] makes it on the CPU. A GPU compares
+    /// states in single precision, whatever its [`Precision`]; the last digits differ from the CPU's.
+    ///
+    /// ```
+    /// use std::sync::atomic::AtomicBool;
+    /// use cm_train::{Device, Method, Model, PlanSettings, RunFolder, RunSettings, train};
+    ///
+    /// let settings = RunSettings::tiny_plane(Method::Cmd1, 0);
+    /// let folder = tempfile::tempdir().unwrap();
+    /// let folder = RunFolder::new(folder.path().join("run"));
+    /// let task = settings.task.open()?;
+    /// train(Device::Cpu, &settings, &task, &folder, &AtomicBool::new(false), |_| {})?;
+    ///
+    /// let device: Device = "auto".parse()?;
+    /// let plan = PlanSettings { nodes: 50, rows: 500, ..PlanSettings::default() };
+    /// let map = device.road_map(&Model::load(&folder, false)?, &task, &plan)?;
+    /// assert!(!map.links().is_empty());
+    /// # Ok::<(), cm_train::Error>(())
+    /// ```
+    pub fn road_map(self, model: &Model, task: &Task, settings: &PlanSettings) -> Result<RoadMap> {
+        match self.resolve()?.0 {
+            #[cfg(feature = "cuda")]
+            Self::Cuda { ordinal, .. } => {
+                Cuda::open(ordinal, Precision::Highest)?.road_map(model, task, settings)
+            }
+            _ => RoadMap::of_data(model, task, settings),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 use cm_envs::Rollout;
-use cm_train::{Evaluation, Model, RoadMap, Task};
+use cm_train::{Device, Evaluation, Model, RoadMap, Task};
 use serde_json::json;
 
 use super::distance::MAP_STATES;
@@ -19,7 +19,9 @@ use crate::words::{map_in_words, trust_in_json};
     after_help = "With --plan the policy acts twice: sent straight to its goals, and from node to \
         node of a road map, which is kept with the model.\n\nExamples:\n  \
         cm eval runs/plane --episodes 500 --figure episodes.png\n  \
-        cm eval runs/plane --plan --plan-set nodes=500 --figure walked.png"
+        cm eval runs/plane --plan --plan-set nodes=500 --figure walked.png\n  \
+        cm eval runs/plane --plan --policy runs/cloned",
+    group = clap::ArgGroup::new("road").args(["plan", "map"]).multiple(true)
 )]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -32,9 +34,17 @@ pub(crate) struct Arguments {
     seed: u64,
     #[command(flatten)]
     plan: PlanArguments,
+    /// Where a new road map is made: `cpu`; `cuda` or `cuda:N`, a GPU; `auto`, a GPU if there is one.
+    /// Policies act on the CPU.
+    #[arg(long, default_value = "cpu", requires = "plan")]
+    device: Device,
     /// Walk this road map, which must be one of the model and its data.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["plan", "plan_set"])]
     map: Option<PathBuf>,
+    /// Let the policy of this run walk the road map, its best one or with --last its last, such as
+    /// one that learned to reach goals nearby.
+    #[arg(long, value_name = "RUN", requires = "road")]
+    policy: Option<PathBuf>,
     /// Draw the first episodes here (png or svg), on the road map if there is one.
     #[arg(long)]
     figure: Option<PathBuf>,
@@ -55,13 +65,15 @@ struct Found {
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let model = arguments.run.model()?;
+    let other = arguments.policy.as_deref().map(|run| arguments.run.other(run)).transpose()?;
+    let policy = other.as_ref().unwrap_or(&model);
     let task = model.settings().task.open().context("the task of the run")?;
     let paths = if arguments.figure.is_some() { arguments.drawn } else { 0 };
     let plan = Rollout { episodes: arguments.episodes.max(1), seed: arguments.seed, paths };
     let map = arguments.road_map(&model, &task)?;
-    let mut found = vec![act(&model, &task, None, &plan)?];
+    let mut found = vec![act(&model, policy, &task, None, &plan)?];
     if map.is_some() {
-        found.push(act(&model, &task, map, &plan)?);
+        found.push(act(&model, policy, &task, map, &plan)?);
     }
     if let Some(figure) = &arguments.figure {
         make_parent(figure)?;
@@ -86,17 +98,23 @@ impl Arguments {
             return Ok(Some(RoadMap::load(file, model, task)?));
         }
         match self.plan.settings(model.settings().plan)? {
-            Some(settings) => self.run.road_map(model, task, &settings).map(Some),
+            Some(settings) => self.run.road_map(self.device, model, task, &settings).map(Some),
             None => Ok(None),
         }
     }
 }
 
-fn act(model: &Model, task: &Task, map: Option<RoadMap>, plan: &Rollout) -> anyhow::Result<Found> {
+fn act(
+    model: &Model,
+    policy: &Model,
+    task: &Task,
+    map: Option<RoadMap>,
+    plan: &Rollout,
+) -> anyhow::Result<Found> {
     let started = Instant::now();
     let evaluation = match &map {
-        Some(map) => model.evaluate_on(map, task.world()?, plan)?,
-        None => model.evaluate(task.world()?, plan)?,
+        Some(map) => model.evaluate_with(policy, map, task.world()?, plan)?,
+        None => policy.evaluate(task.world()?, plan)?,
     };
     Ok(Found { evaluation, map, seconds: started.elapsed().as_secs_f64() })
 }

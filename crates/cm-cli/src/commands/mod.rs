@@ -56,6 +56,11 @@ impl RunArguments {
         Ok(Model::load(&self.folder(), !self.last)?)
     }
 
+    /// The model of another run, the best one or the last as of this one.
+    pub(crate) fn other(&self, run: &Path) -> anyhow::Result<Model> {
+        Self { run: run.to_owned(), last: self.last }.model()
+    }
+
     /// Where the road map of the model is kept.
     pub(crate) fn map_file(&self) -> PathBuf {
         let folder = self.folder();
@@ -69,9 +74,10 @@ impl RunArguments {
     }
 
     /// The road map that is kept with the model if it is of this model, of its data and of these
-    /// settings; else a new one, which is kept in its place.
+    /// settings; else a new one, made on the device, which is kept in its place.
     pub(crate) fn road_map(
         &self,
+        device: Device,
         model: &Model,
         task: &Task,
         settings: &PlanSettings,
@@ -85,11 +91,13 @@ impl RunArguments {
             }
         }
         let started = Instant::now();
-        let map = RoadMap::of_data(model, task, settings)?;
+        let map = device.road_map(model, task, settings)?;
         let seconds = started.elapsed().as_secs_f64();
         map.save(&file)?;
         let (nodes, links) = (map.nodes().len() / model.dimensions().state(), map.links().len());
-        eprintln!("{}: {nodes} nodes, {links} links in {seconds:.1} s", file.display());
+        let (device, _) = device.resolve()?;
+        let file = file.display();
+        eprintln!("{file}: {nodes} nodes, {links} links in {seconds:.1} s on {device}");
         Ok(map)
     }
 }

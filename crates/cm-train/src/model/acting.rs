@@ -4,11 +4,12 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cm_envs::{Outcome, Rollout};
-use cm_nn::Var;
+use cm_learner::Dimensions;
+use cm_nn::{Snapshot, Var};
 
 use super::Model;
 use crate::plan::{Measure, Nodes, Walker};
-use crate::{Error, Evaluation, Result, RoadMap, Walked, World};
+use crate::{Error, Evaluation, Result, RoadMap, RunSettings, Scaling, Walked, World};
 
 /// Episodes that act together. It does not depend on the number of threads, so that neither do the
 /// actions.
@@ -42,6 +43,7 @@ impl Model {
     /// # Ok::<(), cm_train::Error>(())
     /// ```
     pub fn evaluate(&self, world: &dyn World, plan: &Rollout) -> Result<Evaluation> {
+        self.check_world(world)?;
         let found = self.in_shares(
             plan,
             |_| Ok(()),
@@ -60,21 +62,76 @@ impl Model {
         world: &dyn World,
         plan: &Rollout,
     ) -> Result<Evaluation> {
+        self.evaluate_with(self, map, world, plan)
+    }
+
+    /// Lets the policy of another model act, sent from node to node of a road map of this one, whose
+    /// distances say where it stands: a policy for goals nearby need not have learned a distance.
+    ///
+    /// ```
+    /// use std::sync::atomic::AtomicBool;
+    /// use cm_envs::Rollout;
+    /// use cm_train::{Device, Method, Model, PlanSettings, RoadMap, RunFolder, RunSettings, train};
+    ///
+    /// let scratch = tempfile::tempdir().unwrap();
+    /// let model = |method: Method| {
+    ///     let folder = RunFolder::new(scratch.path().join(method.key()));
+    ///     let settings = RunSettings::tiny_plane(method, 0);
+    ///     let task = settings.task.open()?;
+    ///     train(Device::Cpu, &settings, &task, &folder, &AtomicBool::new(false), |_| {})?;
+    ///     Ok::<_, cm_train::Error>((Model::load(&folder, false)?, task))
+    /// };
+    /// let (metric, task) = model(Method::Cmd1)?;
+    /// let (policy, _) = model(Method::Gcbc)?;
+    /// let map = RoadMap::of_data(&metric, &task, &PlanSettings::default())?;
+    /// let plan = Rollout { episodes: 6, seed: 0, paths: 0 };
+    /// let found = metric.evaluate_with(&policy, &map, task.world()?, &plan)?;
+    /// assert!(found.walked.is_some());
+    /// # Ok::<(), cm_train::Error>(())
+    /// ```
+    pub fn evaluate_with(
+        &self,
+        policy: &Model,
+        map: &RoadMap,
+        world: &dyn World,
+        plan: &Rollout,
+    ) -> Result<Evaluation> {
+        self.check_world(world)?;
+        policy.check_world(world)?;
         let points = Measure::new(self)?.points(map.nodes())?;
         let (shape, values) = (points.shape(), points.to_vec()?);
-        let nodes = |model: &Model| {
+        let copied = policy.to_copy()?;
+        let prepare = |model: &Model| {
             let points = Var::new(&model.backend, shape, values.clone())?;
-            Ok(Nodes::new(map, model, points))
+            Ok((Nodes::new(map, model, points), copied.model()?))
         };
-        let (outcomes, walked) = self.in_shares(plan, nodes, |model, nodes, numbers| {
-            let mut walker = Walker::new(map, model, nodes)?;
-            let mut send = |numbers: &[usize], seen: &[f32], goals: &mut [f32]| {
-                walker.aim(numbers, seen, goals)
-            };
-            let outcomes = model.act_in(world, plan, numbers, &mut send)?;
-            Ok((outcomes, walker.walked))
-        })?;
+        let (outcomes, walked) =
+            self.in_shares(plan, prepare, |model, (nodes, policy), numbers| {
+                let mut walker = Walker::new(map, model, nodes)?;
+                let mut send = |numbers: &[usize], seen: &[f32], goals: &mut [f32]| {
+                    walker.aim(numbers, seen, goals)
+                };
+                let outcomes = policy.act_in(world, plan, numbers, &mut send)?;
+                Ok((outcomes, walker.walked))
+            })?;
         Ok(Evaluation::new(world, outcomes, Some(walked)))
+    }
+
+    /// Refuses a world of other observations or goals than the model is of.
+    fn check_world(&self, world: &dyn World) -> Result<()> {
+        let own = (self.dimensions.state(), self.dimensions.goal_columns());
+        let found = (world.observation_width(), world.goal_columns());
+        if own == found {
+            return Ok(());
+        }
+        Err(Error::Setting {
+            setting: "policy".to_owned(),
+            expected: "a model of the world's observations and goals",
+            found: format!(
+                "one of {} numbers, goals {:?}; the world's have {}, goals {:?}",
+                own.0, own.1, found.0, found.1
+            ),
+        })
     }
 
     /// Acts in the episodes `numbers`, on this thread.
@@ -94,10 +151,21 @@ impl Model {
             self.scaling.coordinates(columns.start, &mut aims, columns.len());
             let state = Var::new(&self.backend, [rows, seen], states)?;
             let goal = Var::new(&self.backend, [rows, columns.len()], aims)?;
-            actions.copy_from_slice(&self.learner.act(&state, &goal)?.to_vec()?);
+            let found = self.learner.act(&state, &goal)?.to_vec()?;
+            if found.len() != actions.len() {
+                let [expected, found] = [actions.len(), found.len()].map(|all| all / rows);
+                return Err(Error::Width { what: "actions".to_owned(), expected, found });
+            }
+            actions.copy_from_slice(&found);
             self.scaling.unscale_actions(actions);
             Ok(())
         })
+    }
+
+    fn to_copy(&self) -> Result<Copied<'_>> {
+        let parameters = self.learner.snapshot(0)?;
+        let (settings, dimensions, scaling) = (&self.settings, &self.dimensions, &self.scaling);
+        Ok(Copied { settings, dimensions, scaling, parameters })
     }
 
     /// Lets threads take shares of the episodes, each thread with a copy of the model: a model stays
@@ -116,11 +184,10 @@ impl Model {
             let found = (0..shares).map(|share| (share, act(self, &own, numbers(share))));
             return join(found.collect());
         }
-        let parameters = self.learner.snapshot(0)?;
-        let (settings, dimensions, scaling) = (&self.settings, &self.dimensions, &self.scaling);
+        let copied = self.to_copy()?;
         let next = AtomicUsize::new(0);
         let work = || {
-            let model = Self::of_parameters(settings, dimensions, scaling, &parameters)?;
+            let model = copied.model()?;
             let own = prepare(&model)?;
             let mut found = Vec::new();
             loop {
@@ -147,6 +214,20 @@ impl Model {
     }
 }
 
+/// What a model is made of, for other threads.
+struct Copied<'a> {
+    settings: &'a RunSettings,
+    dimensions: &'a Dimensions,
+    scaling: &'a Scaling,
+    parameters: Snapshot,
+}
+
+impl Copied<'_> {
+    fn model(&self) -> Result<Model> {
+        Model::of_parameters(self.settings, self.dimensions, self.scaling, &self.parameters)
+    }
+}
+
 /// All shares' episodes in their order; of errors the first.
 fn join(mut shares: Vec<(usize, Found)>) -> Found {
     shares.sort_by_key(|&(share, _)| share);
@@ -165,7 +246,59 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     use super::*;
-    use crate::{Device, Method, RunFolder, RunSettings, train};
+    use crate::{Device, Method, RunFolder, train};
+
+    #[test]
+    fn worlds_of_other_observations_are_refused() {
+        let scratch = tempfile::tempdir().unwrap();
+        let folder = RunFolder::new(scratch.path().join("run"));
+        let settings = RunSettings::tiny_plane(Method::Cmd1, 0);
+        let task = settings.task.open().unwrap();
+        train(Device::Cpu, &settings, &task, &folder, &AtomicBool::new(false), |_| {}).unwrap();
+        let model = Model::load(&folder, false).unwrap();
+        let plan = Rollout { episodes: 2, seed: 5, paths: 0 };
+        let map = RoadMap::of_data(&model, &task, &crate::PlanSettings::default()).unwrap();
+        let message = "found one of 2 numbers, goals 0..2; the world's have 3, goals 1..3";
+        let found = [model.evaluate(&Other, &plan), model.evaluate_on(&map, &Other, &plan)];
+        for error in found.map(|found| found.unwrap_err().to_string()) {
+            assert!(error.contains(message), "{error}");
+        }
+    }
+
+    /// A world that nobody gets into.
+    #[derive(Debug)]
+    struct Other;
+
+    impl World for Other {
+        fn observation_width(&self) -> usize {
+            3
+        }
+
+        fn goal_columns(&self) -> Range<usize> {
+            1..3
+        }
+
+        fn places(&self) -> Option<&[[f32; 2]]> {
+            None
+        }
+
+        fn tasks(&self) -> usize {
+            1
+        }
+
+        fn walls(&self) -> Vec<[[f32; 2]; 2]> {
+            Vec::new()
+        }
+
+        fn rollout(
+            &self,
+            _: &Rollout,
+            _: Range<usize>,
+            _: &mut crate::Act<'_>,
+        ) -> Result<Vec<Outcome>> {
+            unreachable!("it is refused before")
+        }
+    }
 
     #[test]
     fn what_policies_do_does_not_depend_on_the_number_of_threads() {

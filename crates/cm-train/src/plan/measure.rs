@@ -1,37 +1,49 @@
 //! A model's distance between states, for many pairs at once.
 
-use cm_learner::StateDistance;
-use cm_nn::{DfdxBackend, Var};
+use cm_learner::{Learner, StateDistance};
+use cm_nn::{Backend, DfdxBackend, Var};
 
 use crate::model::CHUNK;
 use crate::{Error, Model, Result};
 
 /// States as the metric compares them.
-pub(crate) type Points = Var<DfdxBackend>;
+pub(crate) type Points<B = DfdxBackend> = Var<B>;
 
 /// The distance that a road map is made of: the method's own between states, else the one with
 /// zeros where actions belong. A critic's is cut off at 0.
-pub(crate) struct Measure<'a> {
-    model: &'a Model,
-    metric: &'a dyn StateDistance<DfdxBackend>,
+pub(crate) struct Measure<'a, B: Backend = DfdxBackend> {
+    pub(super) model: &'a Model,
+    backend: &'a B,
+    metric: &'a dyn StateDistance<B>,
 }
 
 impl<'a> Measure<'a> {
-    /// Refuses methods that learn no distance.
+    /// On the CPU. Refuses methods that learn no distance.
     pub(crate) fn new(model: &'a Model) -> Result<Self> {
-        let (_, learner) = model.learner();
+        let (backend, learner) = model.learner();
+        Self::of(model, backend, learner)
+    }
+}
+
+impl<'a, B: Backend> Measure<'a, B> {
+    /// By a learner that has the model's weights.
+    pub(crate) fn of(
+        model: &'a Model,
+        backend: &'a B,
+        learner: &'a dyn Learner<B>,
+    ) -> Result<Self> {
         let method = model.settings().method.method().title();
         let metric = learner.states().or_else(|| learner.without_action());
-        Ok(Self { model, metric: metric.ok_or(Error::NoDistance { method })? })
+        Ok(Self { model, backend, metric: metric.ok_or(Error::NoDistance { method })? })
     }
 
     /// The points of whole states, one after another in their own units.
-    pub(crate) fn points(&self, states: &[f32]) -> Result<Points> {
+    pub(crate) fn points(&self, states: &[f32]) -> Result<Points<B>> {
         let width = self.model.dimensions().state();
         self.model.check_rows("states", states.len(), width)?;
         let parts = states.chunks(CHUNK * width).map(|states| {
-            let states = self.model.states(states)?;
-            Ok(self.metric.points(&states)?)
+            let (rows, states) = (states.len() / width, self.model.scaled(states));
+            Ok(self.metric.points(&Var::new(self.backend, [rows, width], states)?)?)
         });
         let mut parts = parts.collect::<Result<Vec<_>>>()?;
         match parts.len() {
@@ -41,7 +53,7 @@ impl<'a> Measure<'a> {
     }
 
     /// From every row of points to every row of others, row by row.
-    pub(crate) fn pairs(&self, from: &Points, to: &Points) -> Result<Vec<f32>> {
+    pub(crate) fn pairs(&self, from: &Points<B>, to: &Points<B>) -> Result<Vec<f32>> {
         // So that what is in between stays small.
         let rows = (4_000_000 / to.rows().max(1)).max(1);
         let mut distances = Vec::with_capacity(from.rows() * to.rows());
@@ -56,7 +68,7 @@ impl<'a> Measure<'a> {
     }
 
     /// From each row of points to the same row of others.
-    pub(crate) fn rows(&self, from: &Points, to: &Points) -> Result<Vec<f32>> {
+    pub(crate) fn rows(&self, from: &Points<B>, to: &Points<B>) -> Result<Vec<f32>> {
         let found = self.metric.rows(from, to)?.to_vec()?;
         Ok(found.into_iter().map(|distance| distance.max(0.0)).collect())
     }
@@ -66,7 +78,10 @@ impl<'a> Measure<'a> {
 ///
 /// The copy is in memory of the backend's own, which is used again: what is made of numbers from
 /// outside each time goes through all of its pool.
-pub(crate) fn gather(points: &Points, rows: impl IntoIterator<Item = usize>) -> Result<Points> {
+pub(crate) fn gather<B: Backend>(
+    points: &Points<B>,
+    rows: impl IntoIterator<Item = usize>,
+) -> Result<Points<B>> {
     // Exact: there are fewer rows than 2^24.
     let rows: Vec<f32> = rows.into_iter().map(|row| row as f32).collect();
     let index = Var::new(points.backend(), [rows.len(), 1], rows)?;

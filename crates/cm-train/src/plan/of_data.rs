@@ -1,5 +1,6 @@
 //! A road map of the data that a model was trained on.
 
+use cm_nn::Backend;
 use cm_random::{Philox, below_u64};
 use cm_replay::Dataset;
 use rand_core::Rng;
@@ -61,12 +62,23 @@ impl RoadMap {
     ///   has links, and from where none of them came to the other node in those steps.
     /// * Longer than the learned distance says: links against the way that the data goes, and to
     ///   nodes from which luck threw trajectories elsewhere.
+    ///
+    /// On the CPU; [`Device::road_map`](crate::Device::road_map) makes it on any device.
     pub fn of_data(model: &Model, task: &Task, settings: &PlanSettings) -> Result<Self> {
+        Self::by(&Measure::new(model)?, task, settings)
+    }
+
+    /// The same by a measure of any backend.
+    pub(crate) fn by<B: Backend>(
+        measure: &Measure<'_, B>,
+        task: &Task,
+        settings: &PlanSettings,
+    ) -> Result<Self> {
         settings.check()?;
-        let measure = Measure::new(model)?;
+        let model = measure.model;
         let steps = settings.steps_under(model.settings().goals.gamma);
         let width = model.dimensions().state();
-        let held = Held::new(model, &measure, &task.data, settings)?;
+        let held = Held::new(measure, &task.data, settings)?;
         let sample = Sample::draw(model, &task.data, &held.split.training, settings, steps);
         let data = &task.data;
         let moves = (0..data.trajectories()).any(|one| data.trajectory(one).len() > 1);
@@ -88,7 +100,7 @@ impl RoadMap {
                 trust.within(covered, SURELY * steps as f32)
             }
         };
-        let (found, noisy) = choose(&measure, &points, &some, settings, wanted / LINKS_TO_COVER)?;
+        let (found, noisy) = choose(measure, &points, &some, settings, wanted / LINKS_TO_COVER)?;
         let away = quantile(found.away.clone(), COVERED);
         let link = match settings.link.is_some() || noisy {
             true => wanted,
@@ -173,10 +185,10 @@ impl Sample {
 }
 
 /// Nodes by the larger of the distances there and back, and whether they do not cover the rows.
-fn choose(
-    measure: &Measure<'_>,
-    points: &Points,
-    some: &impl Fn(&[usize]) -> Result<Points>,
+fn choose<B: Backend>(
+    measure: &Measure<'_, B>,
+    points: &Points<B>,
+    some: &impl Fn(&[usize]) -> Result<Points<B>>,
     settings: &PlanSettings,
     enough: f32,
 ) -> Result<(Cover, bool)> {

@@ -3,12 +3,13 @@
 use std::fmt;
 
 use bincode::{Decode, Encode};
+use cm_nn::Backend;
 use cm_replay::{Dataset, Split};
 
 use super::measure::Measure;
 use super::of_data::quantile;
 use super::{PlanSettings, l2};
-use crate::{Calibration, Model, Result, Steps, rank_correlation};
+use crate::{Calibration, Result, Steps, rank_correlation};
 
 /// The share of the trajectories that a map is not made of.
 const HELD_OUT: f64 = 0.1;
@@ -145,30 +146,28 @@ impl fmt::Display for Trust {
 }
 
 /// Trajectories that a map is not made of.
-pub(super) struct Held<'a> {
-    model: &'a Model,
-    measure: &'a Measure<'a>,
+pub(super) struct Held<'a, B: Backend> {
+    measure: &'a Measure<'a, B>,
     data: &'a Dataset,
     /// Those that it is made of, and those that it is not.
     pub(super) split: Split,
     unseen: bool,
 }
 
-impl<'a> Held<'a> {
+impl<'a, B: Backend> Held<'a, B> {
     /// Those that were held out from training, else a tenth of all by the map's seed.
     pub(super) fn new(
-        model: &'a Model,
-        measure: &'a Measure<'a>,
+        measure: &'a Measure<'a, B>,
         data: &'a Dataset,
         settings: &PlanSettings,
     ) -> Result<Self> {
-        let own = model.settings().held_out.split(data)?;
+        let own = measure.model.settings().held_out.split(data)?;
         let unseen = !own.validation.is_empty();
         let split = match unseen || data.trajectories() < FEWEST {
             true => own,
             false => data.split(HELD_OUT, settings.seed)?,
         };
-        Ok(Self { model, measure, data, split, unseen })
+        Ok(Self { measure, data, split, unseen })
     }
 
     /// Distances between their rows so many steps apart; between any if theirs are too few.
@@ -253,7 +252,7 @@ impl<'a> Held<'a> {
             return Ok(Vec::new());
         }
         let points = |row: fn(&(usize, usize)) -> usize| {
-            let row = |pair| self.model.unscaled(self.data.observations().row(row(pair)));
+            let row = |pair| self.measure.model.unscaled(self.data.observations().row(row(pair)));
             self.measure.points(&pairs.iter().flat_map(row).collect::<Vec<f32>>())
         };
         self.measure.rows(&points(|pair| pair.0)?, &points(|pair| pair.1)?)

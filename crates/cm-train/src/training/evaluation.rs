@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 use cm_envs::Rollout;
 use cm_nn::Snapshot;
 
-use crate::{Error, Evaluation, Model, Result, RoadMap, RunSettings, Task};
+use crate::{Device, Error, Evaluation, Model, Result, RoadMap, RunSettings, Task};
 
 /// A policy that acts on a thread of its own, with the weights it had at some step.
 pub(super) struct Pending {
@@ -23,15 +23,16 @@ pub(super) struct Found {
 }
 
 impl Pending {
-    /// Begins to act with the weights of `step`: on the CPU, whatever they are trained on.
+    /// Begins to act with the weights of `step`: on the CPU, whatever they are trained on. A road map
+    /// is made on the `device`.
     pub(super) fn start(
-        settings: &RunSettings,
+        (settings, device): (&RunSettings, Device),
         task: &Task,
         step: u64,
         parameters: Snapshot,
     ) -> Result<Self> {
         let (settings, task) = (settings.clone(), task.clone());
-        let act = move || evaluate(&settings, &task, parameters, true);
+        let act = move || evaluate((&settings, device), &task, parameters, true);
         let thread = std::thread::Builder::new().name("evaluation".into()).spawn(act);
         Ok(Self { step, thread: thread.map_err(Error::Thread)? })
     }
@@ -54,7 +55,7 @@ impl Pending {
 
 /// Lets the policy of these weights act, also straight to its goals if `straight`.
 pub(super) fn evaluate(
-    settings: &RunSettings,
+    (settings, device): (&RunSettings, Device),
     task: &Task,
     parameters: Snapshot,
     straight: bool,
@@ -69,7 +70,7 @@ pub(super) fn evaluate(
     };
     let planned = match settings.plan.filter(|_| model.can_plan()) {
         Some(settings) => {
-            let map = RoadMap::of_data(&model, task, &settings)?;
+            let map = device.road_map(&model, task, &settings)?;
             Some((model.evaluate_on(&map, world, &plan)?, map))
         }
         None => None,

@@ -20,6 +20,8 @@ pub(super) struct Run<'a> {
     pub(super) settings: &'a RunSettings,
     pub(super) task: &'a Task,
     folder: &'a RunFolder,
+    /// Where road maps are made.
+    device: Device,
     metrics: Table,
     evaluations: Table,
     events: Events,
@@ -74,6 +76,7 @@ impl<'a> Run<'a> {
             settings,
             task,
             folder,
+            device: device.unwrap_or_default(),
             step,
             best,
             evaluated: rows.last().map(|row| row.step),
@@ -204,7 +207,8 @@ impl<'a> Run<'a> {
     /// Lets the policy act with these weights while training goes on.
     pub(super) fn begin_evaluation(&mut self, parameters: Snapshot) -> Result<()> {
         self.check_finite(&parameters)?;
-        self.pending = Some(Pending::start(self.settings, self.task, self.step, parameters)?);
+        self.pending =
+            Some(Pending::start((self.settings, self.device), self.task, self.step, parameters)?);
         Ok(())
     }
 
@@ -279,7 +283,8 @@ impl<'a> Run<'a> {
             return Ok(());
         }
         let Checkpoint { parameters, .. } = Checkpoint::load(&self.folder.checkpoint_file())?;
-        let Found { planned, .. } = evaluate(self.settings, self.task, parameters, false)?;
+        let Found { planned, .. } =
+            evaluate((self.settings, self.device), self.task, parameters, false)?;
         if let Some((found, map)) = planned {
             self.note_planned(self.step, &found)?;
             map.save(&self.folder.map_file(false))?;
