@@ -171,6 +171,9 @@ fn merge(preset: &Table, over: Table, accepted: &dyn Fn(Table) -> bool) -> Table
     merged
 }
 
+/// Settings that are absent from files where they are switched off; others are `"none"` there.
+const ABSENT: [&str; 4] = ["goals.actor", "plan", "plan.link", "plan.reach"];
+
 /// Sets what a dotted key names. Every key but the last must exist, so that a misspelt one is
 /// noticed.
 fn set(table: &mut Table, key: &str, value: Value) -> anyhow::Result<()> {
@@ -182,6 +185,10 @@ fn set(table: &mut Table, key: &str, value: Value) -> anyhow::Result<()> {
             Some(Value::Table(inner)) => inner,
             _ => bail!("{key}: expected one of {} in the place of `{part}`", known.join(", ")),
         };
+    }
+    if ABSENT.contains(&key) && value.as_str() == Some("none") {
+        at.remove(last);
+        return Ok(());
     }
     let value = match (at.get(last), value) {
         (Some(Value::Float(_)), Value::Integer(whole)) => Value::Float(whole as f64),
@@ -330,6 +337,22 @@ mod tests {
         assert_eq!(read_back(&off), off);
         let message = format!("{:#}", with(&format!("{clip}=never")).unwrap_err());
         assert!(message.contains("clip") && message.contains("\"none\""), "{message}");
+    }
+
+    #[test]
+    fn what_files_leave_out_is_switched_off_by_none() {
+        let own = ["--data", "walks.csv", "--method", "cmd1", "--plan", "--set", "plan.link=2.0"];
+        let with = |set: &[&str]| settings(&[&own[..], set].concat()).unwrap();
+        let goals = ["--set", "goals.actor.random=0.5"];
+        let actor = ["--set", "goals.actor={random=0.0}"];
+        let on = with(&[&actor[..], &goals[..]].concat());
+        assert_eq!(on.goals.actor.unwrap().random, 0.5);
+        assert_eq!(on.plan.unwrap().link, Some(2.0));
+        let off = [&actor[..], &["--set", "goals.actor=none", "--set", "plan.link=none"]].concat();
+        let off = with(&off);
+        assert_eq!((off.goals.actor, off.plan.unwrap().link), (None, None));
+        assert_eq!(with(&["--set", "plan=none"]).plan, None);
+        assert_eq!(read_back(&off), off);
     }
 
     /// The settings that the file of some gives.
