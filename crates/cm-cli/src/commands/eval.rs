@@ -77,7 +77,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
     if let Some(figure) = &arguments.figure {
         make_parent(figure)?;
-        draw(&model, &task, &found[found.len() - 1], arguments.drawn).save(figure)?;
+        draw(&model, policy, &task, &found[found.len() - 1], arguments.drawn).save(figure)?;
     }
     if arguments.json {
         let mut all = found.iter().map(as_json);
@@ -129,7 +129,7 @@ struct Drawn {
     paths: Vec<Vec<[f32; 2]>>,
 }
 
-fn draw(model: &Model, task: &Task, found: &Found, most: usize) -> Drawn {
+fn draw(model: &Model, policy: &Model, task: &Task, found: &Found, most: usize) -> Drawn {
     let outcomes = &found.evaluation.outcomes;
     let drawn = &outcomes[..most.min(outcomes.len())];
     let place = |state: &[f32]| [state[0], state[1]];
@@ -145,8 +145,12 @@ fn draw(model: &Model, task: &Task, found: &Found, most: usize) -> Drawn {
         }
     };
     let s = if drawn.len() == 1 { "" } else { "s" };
-    let on = if found.map.is_some() { " on its road map" } else { "" };
-    let method = model.settings().method.method().title();
+    let [metric, method] = [model, policy].map(|of| of.settings().method.method().title());
+    let on = match &found.map {
+        None => String::new(),
+        Some(_) if metric == method => " on its road map".to_owned(),
+        Some(_) => format!(" on the road map of {metric}"),
+    };
     Drawn {
         title: format!("{} episode{s} of {method}{on}", drawn.len()),
         places,
