@@ -40,7 +40,7 @@ fn from_data_to_a_page_and_again_without_work() {
     assert!(ok && text.contains("10 episodes, 10010 rows"), "{text}");
     assert!(text.contains("1 episodes, 1001 rows") && text.contains("-generated-val.cmdata"));
 
-    let reproduce = |methods: &str| {
+    let reproduce = |methods: &str, more: &[&str]| {
         let arguments = [
             "reproduce",
             "ogbench",
@@ -63,9 +63,9 @@ fn from_data_to_a_page_and_again_without_work() {
             "--data-folder",
             "data",
         ];
-        cm(folder.path(), &arguments)
+        cm(folder.path(), &[&arguments[..], more].concat())
     };
-    let (ok, text) = reproduce("gcbc,qrl");
+    let (ok, text) = reproduce("gcbc,qrl", &[]);
     assert!(ok && text.contains("GCBC") && text.contains("(82 ± 5)"), "{text}");
     let page = std::fs::read_to_string(at("runs/ogbench/index.html")).unwrap();
     assert!(page.contains("OGBench") && page.contains("each of the five tasks"));
@@ -82,8 +82,29 @@ fn from_data_to_a_page_and_again_without_work() {
     // What is done is not done again.
     let checkpoint = at(&format!("runs/ogbench/{MEDIUM}-qrl-1/checkpoint.bin"));
     let before = std::fs::metadata(&checkpoint).unwrap().modified().unwrap();
-    assert!(reproduce("gcbc,qrl").0);
+    assert!(reproduce("gcbc,qrl", &[]).0);
     assert_eq!(std::fs::metadata(&checkpoint).unwrap().modified().unwrap(), before);
+
+    // Road maps of the models that there are, for their own policies and for one of goals nearby.
+    let small = ["--plan-set", "rows=300", "--plan-set", "nodes=30", "--nearby", "0.9"];
+    let (ok, text) = reproduce("gcbc,qrl", &[&["--plan"], &small[..]].concat());
+    assert!(ok && text.contains("QRL, planned for GCBC"), "{text}");
+    assert_eq!(std::fs::metadata(&checkpoint).unwrap().modified().unwrap(), before);
+    let evaluations = std::fs::read_to_string(at("runs/ogbench/evaluations.csv")).unwrap();
+    for walk in ["true", "nearby"] {
+        let of_qrl = format!("{MEDIUM},qrl,{walk},");
+        let lines: Vec<_> = evaluations.lines().filter(|line| line.starts_with(&of_qrl)).collect();
+        assert_eq!(lines.len(), 2, "{evaluations}");
+        assert!(lines.iter().all(|line| line.contains(",4,") && line.split(',').count() == 12));
+    }
+    let walked = at(&format!("runs/ogbench/{MEDIUM}-qrl-1/nearby.csv"));
+    let before = std::fs::metadata(&walked).unwrap().modified().unwrap();
+    let (ok, text) = reproduce("gcbc,qrl", &[&["--plan"], &small[..]].concat());
+    assert!(ok && !text.contains("by GCBC on its map"), "{text}");
+    assert_eq!(std::fs::metadata(&walked).unwrap().modified().unwrap(), before);
+    // A discount of its own needs a folder of its own.
+    let (ok, text) = reproduce("gcbc,qrl", &["--plan", "--nearby", "0.8"]);
+    assert!(!ok && text.contains("-nearby-0") && text.contains("other settings"), "{text}");
 
     // The file of another maze.
     let large = ["train", "--env", "pointmaze-large-navigate-v0", "--name", "x", "--data", &file];

@@ -46,6 +46,11 @@ impl RunFolder {
         self.path.join("planned.csv")
     }
 
+    /// Evaluations on its road maps of a policy for goals nearby as CSV, if an experiment had one.
+    pub fn nearby_file(&self) -> PathBuf {
+        self.path.join("nearby.csv")
+    }
+
     /// The same numbers for TensorBoard.
     pub fn events_file(&self) -> PathBuf {
         self.path.join("events.out.tfevents.0.run")

@@ -1,16 +1,51 @@
 //! What came of an experiment's runs: evaluations of every method and seed, their means and curves.
 
-use std::path::Path;
+use std::fmt;
+use std::path::{Path, PathBuf};
 
 use cm_train::{EvaluationRow, Job, Method, RunFolder, read_evaluations};
 
 use crate::figures::{Chart, Curve};
 
+/// Who went where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::commands) enum Walk {
+    /// The method's policy straight to its goals.
+    Straight,
+    /// The same on a road map.
+    Planned,
+    /// A policy for goals nearby on the same map.
+    Nearby,
+}
+
+impl Walk {
+    pub(in crate::commands) const ALL: [Self; 3] = [Self::Straight, Self::Planned, Self::Nearby];
+
+    /// Where a run has its evaluations.
+    pub(in crate::commands) fn file(self, run: &RunFolder) -> PathBuf {
+        match self {
+            Self::Straight => run.evaluations_file(),
+            Self::Planned => run.planned_file(),
+            Self::Nearby => run.nearby_file(),
+        }
+    }
+}
+
+impl fmt::Display for Walk {
+    /// What the column `planned` of a CSV file has.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Straight => "false",
+            Self::Planned => "true",
+            Self::Nearby => "nearby",
+        })
+    }
+}
+
 /// A method's evaluations, one list for each seed.
 pub(in crate::commands) struct Results {
     pub(in crate::commands) method: Method,
-    /// Whether the policy walked a road map.
-    pub(in crate::commands) planned: bool,
+    pub(in crate::commands) walk: Walk,
     pub(in crate::commands) seeds: Vec<Vec<EvaluationRow>>,
 }
 
@@ -22,7 +57,7 @@ pub(in crate::commands) struct Spread {
 }
 
 /// The evaluations that the folders of `jobs` hold, methods in the order of their first job, each
-/// without and, where there is one, with a road map.
+/// without and, where there is one, with a road map; then a policy for goals nearby on it.
 pub(in crate::commands) fn results<'a>(
     jobs: impl Iterator<Item = &'a Job>,
 ) -> anyhow::Result<Vec<Results>> {
@@ -30,19 +65,20 @@ pub(in crate::commands) fn results<'a>(
     for job in jobs {
         let folder = RunFolder::new(&job.folder);
         let method = job.settings.method.method();
-        for (planned, file) in [(false, folder.evaluations_file()), (true, folder.planned_file())] {
+        for walk in Walk::ALL {
+            let file = walk.file(&folder);
             if !file.exists() {
                 continue;
             }
             let rows = read_evaluations(&file)?;
-            let same = |result: &Results| (result.method, result.planned) == (method, planned);
+            let same = |result: &Results| result.is((method, walk));
             match results.iter().position(same) {
                 Some(place) => results[place].seeds.push(rows),
                 None => {
                     // Beside the same method's.
                     let last = results.iter().rposition(|result| result.method == method);
                     let place = last.map_or(results.len(), |last| last + 1);
-                    results.insert(place, Results { method, planned, seeds: vec![rows] });
+                    results.insert(place, Results { method, walk, seeds: vec![rows] });
                 }
             }
         }
@@ -50,32 +86,35 @@ pub(in crate::commands) fn results<'a>(
     Ok(results)
 }
 
-/// The columns of a table: each method, and behind it the same on road maps if there is any.
+/// The columns of a table: each method, and behind it what walked its road maps if anything did.
 pub(in crate::commands) fn table_columns<'a>(
     methods: &[Method],
     results: impl Iterator<Item = &'a Results> + Clone,
-) -> Vec<(Method, bool)> {
-    let planned = |method| results.clone().any(|result| result.planned && result.method == method);
-    let columns = methods.iter().flat_map(|&method| {
-        std::iter::once((method, false)).chain(planned(method).then_some((method, true)))
-    });
-    columns.collect()
+) -> Vec<(Method, Walk)> {
+    let all = methods.iter().flat_map(|&method| Walk::ALL.map(|walk| (method, walk)));
+    let is_there = |column| results.clone().any(|result| result.is(column));
+    all.filter(|&column| column.1 == Walk::Straight || is_there(column)).collect()
 }
 
 /// What a column or a curve is called.
-pub(in crate::commands) fn title((method, planned): (Method, bool)) -> String {
-    format!("{}{}", method.title(), if planned { ", planned" } else { "" })
+pub(in crate::commands) fn title((method, walk): (Method, Walk)) -> String {
+    let walk = match walk {
+        Walk::Straight => "",
+        Walk::Planned => ", planned",
+        Walk::Nearby => ", planned for GCBC",
+    };
+    format!("{}{walk}", method.title())
 }
 
 impl Results {
     /// What it is called in tables and figures.
     pub(in crate::commands) fn title(&self) -> String {
-        title((self.method, self.planned))
+        title((self.method, self.walk))
     }
 
     /// Whether it is this column of a table.
-    pub(in crate::commands) fn is(&self, column: (Method, bool)) -> bool {
-        (self.method, self.planned) == column
+    pub(in crate::commands) fn is(&self, column: (Method, Walk)) -> bool {
+        (self.method, self.walk) == column
     }
 
     /// The mean of the evaluations from step `from` on.
@@ -168,7 +207,7 @@ pub(super) mod tests {
     #[test]
     fn evaluations_are_averaged_first_and_seeds_then() {
         let seeds = vec![rows(&[0.0, 0.4, 0.6]), rows(&[0.0, 0.8, 0.8])];
-        let results = Results { method: Method::Cmd1, planned: false, seeds };
+        let results = Results { method: Method::Cmd1, walk: Walk::Straight, seeds };
         let close = |found: Option<Spread>, mean: f64, error: f64| {
             let found = found.unwrap();
             assert!((found.mean - mean).abs() < 1e-12 && (found.error - error).abs() < 1e-12);

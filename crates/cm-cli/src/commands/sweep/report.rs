@@ -5,7 +5,7 @@ use cm_train::{RunFolder, read_evaluations, read_metrics};
 use super::Sweep;
 use super::status::{RunStatus, State, counts, statuses};
 use crate::commands::reproduce::output::{csv, make_folder, print_table, settings_of};
-use crate::commands::reproduce::results::{Results, Spread, spread};
+use crate::commands::reproduce::results::{Results, Spread, Walk, spread};
 use crate::figures::{Chart, Curve};
 use crate::page::Page;
 
@@ -83,7 +83,7 @@ fn rows<'a>(all: &'a [RunStatus<'a>]) -> Vec<Row<'a>> {
             Some(index) => index,
             None => {
                 let method = status.run.job.settings.method.method();
-                let results = Results { method, planned: false, seeds: Vec::new() };
+                let results = Results { method, walk: Walk::Straight, seeds: Vec::new() };
                 rows.push(Row { values, runs: Vec::new(), results, losses: Vec::new() });
                 rows.len() - 1
             }

@@ -7,7 +7,7 @@ use cm_envs::ant_maze::Task;
 use cm_train::{AntMazeTask, Job, Method, RunFolder, read_evaluations};
 
 use super::super::output::csv;
-use super::super::results::{Results, Spread, table_columns, title};
+use super::super::results::{Results, Spread, Walk, table_columns, title};
 use super::paper::paper;
 
 /// Results of each task, in the order of the table.
@@ -30,7 +30,7 @@ pub(super) fn table(of_tasks: &OfTasks, methods: &[Method], pick: Pick) -> Vec<V
         let mean = |column| Some(pick(found(column)?)?.mean);
         let top = columns.iter().filter_map(|&column| mean(column)).fold(0.0, f64::max);
         let cells = columns.iter().map(|&column| {
-            let paper = match paper(*task, column.0).filter(|_| !column.1) {
+            let paper = match paper(*task, column.0).filter(|_| column.1 == Walk::Straight) {
                 Some((mean, Some(error))) => format!(" ({mean:.1} ± {error:.1})"),
                 Some((mean, None)) => format!(" ({mean:.1})"),
                 None => String::new(),
@@ -77,7 +77,7 @@ fn cells(of_tasks: &OfTasks) -> Vec<Vec<String>> {
     let number = |number: Option<f64>| number.map_or(String::new(), |n| format!("{n:.2}"));
     for (task, results) in of_tasks {
         for result in results {
-            let (method, planned) = (result.method.to_string(), result.planned.to_string());
+            let (method, planned) = (result.method.to_string(), result.walk.to_string());
             let mut row = vec![task.to_string(), method, planned];
             row.extend([result.seeds.len().to_string(), result.steps().to_string()]);
             for (_, pick) in PICKS {
@@ -86,7 +86,7 @@ fn cells(of_tasks: &OfTasks) -> Vec<Vec<String>> {
                 row.push(number(found.map(|found| 100.0 * found.mean)));
                 row.push(number(error.map(|error| 100.0 * error)));
             }
-            let paper = paper(*task, result.method).filter(|_| !result.planned);
+            let paper = paper(*task, result.method).filter(|_| result.walk == Walk::Straight);
             row.push(number(paper.map(|(mean, _)| mean)));
             row.push(number(paper.and_then(|(_, error)| error)));
             rows.push(row);
@@ -101,13 +101,14 @@ fn evaluations(jobs: &[Job]) -> anyhow::Result<Vec<Vec<String>>> {
     let mut rows = vec![titles.map(str::to_owned).to_vec()];
     for job in jobs {
         let run = RunFolder::new(&job.folder);
-        for (planned, file) in [(false, run.evaluations_file()), (true, run.planned_file())] {
+        for walk in Walk::ALL {
+            let file = walk.file(&run);
             if !file.exists() {
                 continue;
             }
             for found in read_evaluations(&file)? {
                 let mut row = of_run(job).to_vec();
-                row.extend([planned.to_string(), found.step.to_string()]);
+                row.extend([walk.to_string(), found.step.to_string()]);
                 row.extend([found.success.to_string(), found.mean_steps.to_string()]);
                 rows.push(row);
             }
@@ -175,10 +176,10 @@ mod tests {
         let of_tasks = [(
             Task::LargePlay,
             vec![
-                Results { method: Method::Cmd1, planned: false, seeds },
+                Results { method: Method::Cmd1, walk: Walk::Straight, seeds },
                 Results {
                     method: Method::Iql,
-                    planned: false,
+                    walk: Walk::Straight,
                     seeds: vec![rows(&[0.1, 0.2, 0.3])],
                 },
             ],

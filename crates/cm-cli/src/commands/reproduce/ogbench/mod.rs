@@ -1,6 +1,7 @@
 //! `cm reproduce ogbench`: OGBench's tables on its mazes, and the TMD paper's.
 
 mod data;
+mod nearby;
 mod published;
 mod report;
 
@@ -22,7 +23,8 @@ use crate::config::PlanArguments;
         stop the others.\n\nExamples:\n  \
         cm reproduce ogbench --tasks pointmaze-medium-navigate --methods qrl,gcbc --steps 20000 \
         --hidden 256,256 --batch 256\n  \
-        cm reproduce ogbench --tasks pointmaze-giant-stitch --methods qrl --device cuda --plan\n  \
+        cm reproduce ogbench --tasks pointmaze-giant-stitch --methods qrl --device cuda --plan \
+        --nearby 0.98\n  \
         cm reproduce ogbench --device cuda --seeds 8"
 )]
 pub(crate) struct Arguments {
@@ -67,6 +69,10 @@ pub(crate) struct Arguments {
     workers: Option<usize>,
     #[command(flatten)]
     plan: PlanArguments,
+    /// Also clone a policy for goals nearby, which are drawn by this discount, such as 0.98, and let
+    /// it walk the road maps of the others' last models.
+    #[arg(long, value_name = "GAMMA", requires = "plan")]
+    nearby: Option<f64>,
     /// Print which data sets are needed, where they are looked for and which are there, and stop.
     #[arg(long)]
     list_data: bool,
@@ -84,10 +90,13 @@ pub(crate) fn run(arguments: &Arguments, device: Device) -> anyhow::Result<()> {
     }
     let jobs = jobs(arguments, &tasks, &data)?;
     if !arguments.report_only {
-        check(&jobs)?;
+        let nearby = nearby_jobs(arguments, &tasks, &data)?;
+        let all = [&nearby[..], &jobs[..]].concat();
+        check(&all)?;
         Mujoco::find()?;
         tasks.iter().try_for_each(|&task| data.get(task))?;
-        train_cells(device, &jobs, name, arguments.workers)?;
+        train_cells(device, &all, name, arguments.workers)?;
+        nearby::walk(&jobs, &nearby)?;
     }
     report::write(arguments, &tasks, &jobs, &data)
 }
@@ -105,32 +114,62 @@ fn jobs(arguments: &Arguments, tasks: &[OgTask], data: &TaskData) -> anyhow::Res
     if arguments.seeds == 0 || arguments.methods.is_empty() || arguments.hidden.contains(&0) {
         bail!("expected at least one seed and one method, and no hidden layer of width 0");
     }
-    let steps = arguments.steps;
-    let every = arguments.evaluate_every.unwrap_or((steps / 10).max(1));
     let mut jobs = Vec::new();
     for &task in tasks {
         for &method in &arguments.methods {
             for seed in 0..arguments.seeds {
-                let of_task = OgMazeTask { task: task.name(), file: data.file(task) };
-                let mut settings = RunSettings::ogbench(method, task, of_task.into());
-                if !arguments.hidden.is_empty() {
-                    settings.method.set_hidden(&arguments.hidden);
-                }
-                if let Some(rate) = arguments.learning_rate {
-                    settings.method.set_learning_rate(rate);
-                }
-                settings.batch = arguments.batch.unwrap_or(settings.batch);
-                (settings.seed, settings.steps) = (seed, steps);
-                (settings.evaluate_every, settings.checkpoint_every) = (every, every);
-                settings.evaluation.episodes = Maze::TASKS * arguments.episodes;
-                settings.plan = arguments.plan.settings(None)?;
-                settings.check()?;
+                let settings = settings(arguments, data, task, method, seed)?;
                 let folder = arguments.out.join(format!("{task}-{method}-{seed}"));
                 jobs.push(Job { folder, settings });
             }
         }
     }
     Ok(jobs)
+}
+
+/// The runs that learn to reach goals nearby, if they are asked for.
+fn nearby_jobs(
+    arguments: &Arguments,
+    tasks: &[OgTask],
+    data: &TaskData,
+) -> anyhow::Result<Vec<Job>> {
+    let mut jobs = Vec::new();
+    let Some(gamma) = arguments.nearby else { return Ok(jobs) };
+    for &task in tasks {
+        for seed in 0..arguments.seeds {
+            let gcbc = settings(arguments, data, task, Method::Gcbc, seed)?;
+            let job = nearby::job(&arguments.out, task, gcbc, gamma);
+            job.settings.check()?;
+            jobs.push(job);
+        }
+    }
+    Ok(jobs)
+}
+
+fn settings(
+    arguments: &Arguments,
+    data: &TaskData,
+    task: OgTask,
+    method: Method,
+    seed: u64,
+) -> anyhow::Result<RunSettings> {
+    let steps = arguments.steps;
+    let every = arguments.evaluate_every.unwrap_or((steps / 10).max(1));
+    let of_task = OgMazeTask { task: task.name(), file: data.file(task) };
+    let mut settings = RunSettings::ogbench(method, task, of_task.into());
+    if !arguments.hidden.is_empty() {
+        settings.method.set_hidden(&arguments.hidden);
+    }
+    if let Some(rate) = arguments.learning_rate {
+        settings.method.set_learning_rate(rate);
+    }
+    settings.batch = arguments.batch.unwrap_or(settings.batch);
+    (settings.seed, settings.steps) = (seed, steps);
+    (settings.evaluate_every, settings.checkpoint_every) = (every, every);
+    settings.evaluation.episodes = Maze::TASKS * arguments.episodes;
+    settings.plan = arguments.plan.settings(None)?;
+    settings.check()?;
+    Ok(settings)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use cm_envs::ogbench::{Maze, OgTask};
 use cm_train::{EvaluationRow, Job, Method, OgMazeTask, RunFolder, read_evaluations};
 
 use super::super::output::{csv, make_folder, print_table, settings_of};
-use super::super::results::{Results, draw_success, results, table_columns, title};
+use super::super::results::{Results, Walk, draw_success, results, table_columns, title};
 use super::Arguments;
 use super::data::TaskData;
 use super::published::published;
@@ -40,7 +40,8 @@ pub(super) fn write(
          several; after {} steps, trained on {}. In brackets: what has been published, by OGBench \
          (1,000,000 steps, standard deviation over 8 seeds) and for TMD and CMD by the TMD paper \
          (standard error over 6 seeds). Planned: the same policy walks a road map over the \
-         learned distance. A dash: not run.",
+         learned distance. Planned for GCBC: on the map of the last model walks a policy that was \
+         cloned from the data for goals nearby. A dash: not run.",
         arguments.episodes,
         arguments.steps,
         data.describe(),
@@ -131,7 +132,7 @@ fn table(of_tasks: &OfTasks, methods: &[Method]) -> Vec<Vec<String>> {
         let scores: Vec<_> = columns.iter().map(|&column| score(found(column)?)).collect();
         let top = scores.iter().flatten().map(|score| score.0).fold(0.0, f64::max);
         let cells = columns.iter().zip(&scores).map(|(&column, score)| {
-            let known = published(*task, column.0).filter(|_| !column.1);
+            let known = published(*task, column.0).filter(|_| column.1 == Walk::Straight);
             let known = known.map_or(String::new(), |(mean, more)| format!(" ({mean} ± {more})"));
             let Some((mean, deviation)) = score else { return format!("-{known}") };
             let mark = if *mean >= top && top > 0.0 { "*" } else { "" };
@@ -163,12 +164,12 @@ fn write_csv(folder: &Path, of_tasks: &OfTasks, jobs: &[Job]) -> anyhow::Result<
     for (task, results) in of_tasks {
         for result in results {
             let Some((mean, deviation)) = score(result) else { continue };
-            let mut row = vec![task.name(), result.method.to_string(), result.planned.to_string()];
+            let mut row = vec![task.name(), result.method.to_string(), result.walk.to_string()];
             row.extend([result.seeds.len().to_string(), result.steps().to_string()]);
             row.push(number(100.0 * mean));
             let several = result.seeds.len() > 1;
             row.push(if several { number(100.0 * deviation) } else { String::new() });
-            let known = published(*task, result.method).filter(|_| !result.planned);
+            let known = published(*task, result.method).filter(|_| result.walk == Walk::Straight);
             row.push(known.map_or(String::new(), |known| known.0.to_string()));
             row.push(known.map_or(String::new(), |known| known.1.to_string()));
             rows.push(row);
@@ -181,14 +182,15 @@ fn write_csv(folder: &Path, of_tasks: &OfTasks, jobs: &[Job]) -> anyhow::Result<
     let mut rows = vec![titles];
     for job in jobs {
         let run = RunFolder::new(&job.folder);
-        for (planned, file) in [(false, run.evaluations_file()), (true, run.planned_file())] {
+        for walk in Walk::ALL {
+            let file = walk.file(&run);
             if !file.exists() {
                 continue;
             }
             for found in read_evaluations(&file)? {
                 let task = job.settings.task.get::<OgMazeTask>().map(|task| task.task.clone());
                 let method = job.settings.method.method().to_string();
-                let mut row = vec![task.unwrap_or_default(), method, planned.to_string()];
+                let mut row = vec![task.unwrap_or_default(), method, walk.to_string()];
                 row.extend([job.settings.seed.to_string(), found.step.to_string()]);
                 row.extend([found.success.to_string(), found.mean_steps.to_string()]);
                 row.extend(found.tasks.iter().map(f64::to_string));
@@ -212,19 +214,24 @@ mod tests {
     #[test]
     fn the_last_three_evaluations_count_and_the_published_stand_beside() {
         let seeds = vec![rows(&[0.0, 0.1, 0.6, 0.7, 0.8]), rows(&[0.0, 0.9, 0.9, 0.9, 0.9])];
-        let qrl = Results { method: Method::Qrl, planned: false, seeds };
+        let qrl = Results { method: Method::Qrl, walk: Walk::Straight, seeds };
         let (mean, deviation) = score(&qrl).unwrap();
         assert!((mean - 0.8).abs() < 1e-12 && (deviation - 0.02_f64.sqrt()).abs() < 1e-12);
         // The evaluation before training does not count, however few there are.
         let young =
-            Results { method: Method::Gcbc, planned: false, seeds: vec![rows(&[1.0, 0.2])] };
+            Results { method: Method::Gcbc, walk: Walk::Straight, seeds: vec![rows(&[1.0, 0.2])] };
         assert_eq!(score(&young), Some((0.2, 0.0)));
         assert_eq!(
-            score(&Results { method: Method::Gcbc, planned: false, seeds: vec![rows(&[1.0])] }),
+            score(&Results {
+                method: Method::Gcbc,
+                walk: Walk::Straight,
+                seeds: vec![rows(&[1.0])]
+            }),
             None
         );
         let task = "pointmaze-medium-navigate-v0".parse().unwrap();
-        let walked = Results { method: Method::Qrl, planned: true, seeds: vec![rows(&[0.0, 0.9])] };
+        let walked =
+            Results { method: Method::Qrl, walk: Walk::Planned, seeds: vec![rows(&[0.0, 0.9])] };
         let methods = [Method::Qrl, Method::Gcbc, Method::Crl];
         let table = table(&[(task, vec![qrl, walked, young])], &methods);
         assert_eq!(table[0], ["task", "QRL", "QRL, planned", "GCBC", "CRL"]);
@@ -241,7 +248,7 @@ mod tests {
             tasks: tasks.to_vec(),
         };
         let seeds = vec![vec![with(&[0.0, 1.0, 0.5, 0.0, 0.0])], vec![with(&[1.0; 5])]];
-        let bars = group(&Results { method: Method::Qrl, planned: false, seeds });
+        let bars = group(&Results { method: Method::Qrl, walk: Walk::Straight, seeds });
         assert_eq!(bars.heights, [0.5, 1.0, 0.75, 0.5, 0.5]);
     }
 }

@@ -6,7 +6,7 @@ use cm_envs::point_maze::PointMaze;
 use cm_train::{Job, Method, PointMazeTask, RunFolder};
 
 use super::super::output::{csv, make_folder, print_table, settings_of};
-use super::super::results::{Results, Spread, draw_success, results};
+use super::super::results::{Results, Spread, Walk, draw_success, results};
 use super::maps::add_maps;
 use crate::figures::DataFigure;
 use crate::page::Page;
@@ -114,7 +114,7 @@ fn table(results: &[Results], from: u64) -> Vec<Vec<String>> {
             format!("{mark}{}", show(late, seeds)),
             show(result.last(), seeds),
             show(result.best(), seeds),
-            show(authors(result.method).filter(|_| !result.planned), 4),
+            show(authors(result.method).filter(|_| result.walk == Walk::Straight), 4),
         ]);
     }
     table
@@ -130,10 +130,14 @@ mod tests {
         let results = [
             Results {
                 method: Method::Cmd1,
-                planned: false,
+                walk: Walk::Straight,
                 seeds: vec![rows(&[0.0, 0.4, 0.6]), rows(&[0.0, 0.8, 0.8])],
             },
-            Results { method: Method::Gcbc, planned: false, seeds: vec![rows(&[0.1, 0.2, 0.3])] },
+            Results {
+                method: Method::Gcbc,
+                walk: Walk::Straight,
+                seeds: vec![rows(&[0.1, 0.2, 0.3])],
+            },
         ];
         let table = table(&results, 1000);
         assert_eq!(table[1][..4], ["CMD-1", "2", "2000", "*0.65 ± 0.15"]);
