@@ -54,7 +54,8 @@ impl RoadMap {
     ///   in half as many, how long links are, if nine of ten pairs so far apart took no more than
     ///   twice the steps. These trajectories are held out: no node and no link
     ///   is of them. The policy is sent no farther than any of them went, and not where they took
-    ///   twice the steps that they should ([`trust`](Self::trust)).
+    ///   twice the steps that they should ([`trust`](Self::trust)); between typical rows only what
+    ///   they cover in those steps, by the distance from where it stands.
     /// * Taken: nodes that a trajectory joined in those steps are linked, if the policy may be sent
     ///   so far, unless two shorter links are hardly longer together. Steps whose outcome was luck
     ///   end a trajectory.
@@ -107,25 +108,28 @@ impl RoadMap {
             false => wanted.max(LINKS_TO_COVER * away),
         };
         let thrown = thrown(&sample.scaled, width, &sample.ends);
-        let reach = match settings.reach {
-            Some(reach) => {
-                (trust.link, trust.wanted, trust.reach) = (link, reach, reach);
-                reach
+        let covered = held.covered(lag * sample.stride)?;
+        let far = match thrown.is_empty() {
+            true if noisy => {
+                // Any step changes a posture; only what more of them add is on the way.
+                let (one, five) = (held.covered(1)?, held.covered(5)?);
+                one + (FULL_STEPS - 1.0) * (five - one).max(0.0) / 4.0
             }
-            None => {
-                let far = match thrown.is_empty() {
-                    true if noisy => {
-                        // Any step changes a posture; only what more of them add is on the way.
-                        let (one, five) = (held.covered(1)?, held.covered(5)?);
-                        one + (FULL_STEPS - 1.0) * (five - one).max(0.0) / 4.0
-                    }
-                    true => FULL_STEPS * held.covered(1)?,
-                    false => 0.0,
-                };
-                trust.limit(link, held.covered(lag * sample.stride)?.max(far).max(link));
-                trust.reach
-            }
+            true => FULL_STEPS * held.covered(1)?,
+            false => 0.0,
         };
+        trust.limit(link, covered.max(far).max(link));
+        // Links that trajectories took may be so long. Between typical rows that is more than the
+        // policy is sent ahead: what many links are off by adds up, what one is off by does not.
+        let mut taken = trust.reach;
+        if let Some(reach) = settings.reach {
+            (trust.wanted, trust.reach) = (reach, reach);
+            taken = if noisy { taken } else { reach };
+        } else if noisy {
+            trust.reach = covered.min(taken);
+            trust.wanted = trust.reach;
+        }
+        let reach = trust.reach;
         let rule = Rule { link, reach, steps: steps as u32, radius: None, noisy };
         let nodes = some(&found.nodes)?;
         let passages = Passages {
@@ -136,7 +140,7 @@ impl RoadMap {
             thrown: &thrown,
             lag,
         };
-        let links = passages.links(&measure.pairs(&nodes, &nodes)?, [link, reach]);
+        let links = passages.links(&measure.pairs(&nodes, &nodes)?, [link, taken]);
         let states =
             found.nodes.iter().flat_map(|&row| &sample.states[row * width..][..width]).copied();
         let mut map = Self::with_links(width, states.collect(), links, rule);

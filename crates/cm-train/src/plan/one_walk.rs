@@ -117,17 +117,17 @@ impl Walk {
         self.at += farthest.max(reached);
     }
 
-    /// Moves on to the farthest place that is no more than `reach` along the path from the nearest
-    /// one, where it stands; for distances that only say which is nearer.
+    /// Sends it on from the nearest place, where it stands, to the farthest one within `reach`; at
+    /// least to the next one, and back if it was sent too far. For distances that only say which is
+    /// nearer: those along the path add up what each node's posture is off by.
     pub(super) fn follow(&mut self, ahead: &[f32], reach: f32) {
-        let first = self.stands;
         let nearer = |&a: &usize, &b: &usize| ahead[a].total_cmp(&ahead[b]);
-        self.stands += (0..ahead.len()).min_by(nearer).unwrap_or(0);
-        let here = self.remaining_at(self.stands);
-        let within = |&place: &usize| here - self.remaining_at(place) <= reach;
-        let last = first + ahead.len() - 1;
-        let farthest = (self.stands..=last).rev().find(within).unwrap_or(self.stands);
-        self.at = self.at.max(farthest);
+        let nearest = (0..ahead.len()).min_by(nearer).unwrap_or(0);
+        let next = (nearest + 1).min(ahead.len() - 1);
+        let within = |place: &usize| ahead[*place] <= reach;
+        let farthest = (next..ahead.len()).rev().find(within).unwrap_or(next);
+        self.at = self.stands + farthest;
+        self.stands += nearest;
     }
 
     /// Notes that it could not be brought to its target: it is sent less far until it is past it. If
@@ -182,22 +182,27 @@ mod tests {
 
     #[test]
     fn distances_that_are_too_long_alike_lead_along_the_path() {
-        // From the third node, in a posture that is five from anything.
-        let ahead = |first: usize| -> Vec<f32> {
-            (first..first + 4).map(|place| 5.0 + (place as f32 - 3.0).abs()).collect()
+        // From the third node, in a posture that is `posture` from anything.
+        let ahead = |first: usize, posture: f32| -> Vec<f32> {
+            (first..first + 6).map(|place| posture + (place as f32 - 3.0).abs()).collect()
         };
+        // Farther than it is ever sent, yet to the node behind, again and again.
         let (map, mut walk) = row(true);
-        walk.follow(&ahead(walk.first(&map)), map.rule.reach);
-        assert_eq!((walk.stands, walk.at), (3, 3));
-        walk.follow(&ahead(walk.first(&map)), map.rule.reach);
-        // Three on from where it stands, again and again.
         for _ in 0..3 {
-            walk.follow(&ahead(walk.first(&map)), map.rule.reach);
-            assert_eq!((walk.stands, walk.at), (3, 6));
+            walk.follow(&ahead(walk.first(&map), 5.0), map.rule.reach);
+            assert_eq!((walk.stands, walk.at), (3, 4));
         }
+        // As far as it may be sent; no farther when it is in a worse posture again.
+        walk.follow(&ahead(walk.first(&map), 1.0), map.rule.reach);
+        assert_eq!((walk.stands, walk.at), (3, 5));
+        walk.follow(&ahead(walk.first(&map), 5.0), map.rule.reach);
+        assert_eq!((walk.stands, walk.at), (3, 4));
+        // At the end of the path there is only the goal.
+        walk.follow(&[1.0], map.rule.reach);
+        assert_eq!((walk.stands, walk.at), (3, 3));
         // Taken at their word they lead nowhere.
         let (map, mut walk) = row(false);
-        walk.advance(&ahead(walk.first(&map)), [map.rule.link, map.rule.reach]);
+        walk.advance(&ahead(walk.first(&map), 5.0), [map.rule.link, map.rule.reach]);
         assert_eq!(walk.at, 0);
     }
 

@@ -30,8 +30,8 @@ pub struct PlanSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link: Option<f32>,
     /// How far ahead the policy is sent, by the learned distance; if absent what held-out
-    /// trajectories cover in those steps, and at least fifteen times what they cover in one, unless
-    /// they contradict ([`Trust`](crate::Trust)).
+    /// trajectories cover in those steps, and at least fifteen times what they cover in one (not
+    /// between typical rows), unless they contradict ([`Trust`](crate::Trust)).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reach: Option<f32>,
     /// Seed of which rows are looked at, and which trajectories are held out.

@@ -26,7 +26,7 @@ const WINDOW: usize = 4;
 /// Looks at where an episode is within the steps that the policy is sent ahead.
 const LOOKS: usize = 2;
 /// An episode that comes no nearer to its target in so many times the steps that it was sent ahead
-/// is stuck.
+/// is stuck. Where distances only say which node is nearer, half as many.
 const PATIENCE: usize = 2;
 /// How often the wait of an episode without a way is doubled, at most.
 const LONGEST: usize = 4;
@@ -157,14 +157,15 @@ impl<'a> Walker<'a> {
         };
         let distances = ahead.distances(&self.measure, points, &self.nodes.points, goals)?;
         let (link, reach, steps) = (self.map.rule.link, self.map.rule.reach, self.map.rule.steps);
-        let patience = PATIENCE * (steps as usize).max(1);
+        let noisy = self.map.rule.noisy;
+        let patience = if noisy { PATIENCE / 2 } else { PATIENCE } * (steps as usize).max(1);
         let mut first = 0;
         for (number, count) in windows {
             let ahead = &distances[first..first + count];
             first += count;
             let Some(walk) = self.walks.get_mut(&number) else { continue };
             let (before, asked) = (walk.at, walk.first(self.map));
-            match self.map.rule.noisy {
+            match noisy {
                 true => walk.follow(ahead, reach),
                 false => walk.advance(ahead, [link, reach]),
             }
@@ -179,7 +180,7 @@ impl<'a> Walker<'a> {
             if stuck {
                 walk.fail(self.map);
             }
-            let off = distance > OFF * reach && !self.map.rule.noisy;
+            let off = distance > OFF * reach && !noisy;
             if stuck || half_way || off {
                 walk.planned = false;
                 self.walked.replanned += usize::from(!half_way);
