@@ -56,9 +56,9 @@ impl RoadMap {
     ///   is of them. The policy is sent no farther than any of them went, and not where they took
     ///   twice the steps that they should ([`trust`](Self::trust)); between typical rows only what
     ///   they cover in those steps, by the distance from where it stands.
-    /// * Taken: nodes that a trajectory joined in those steps are linked, if the policy may be sent
-    ///   so far, unless two shorter links are hardly longer together. Steps whose outcome was luck
-    ///   end a trajectory.
+    /// * Taken: nodes that a trajectory joined in those steps are linked, if held-out ones bear out
+    ///   such a distance, unless two shorter links are hardly longer together. Steps whose outcome
+    ///   was luck end a trajectory.
     /// * Contradicted: any other link from a node that trajectories passed at least as often as it
     ///   has links, and from where none of them came to the other node in those steps.
     /// * Longer than the learned distance says: links against the way that the data goes, and to
@@ -126,7 +126,7 @@ impl RoadMap {
             (trust.wanted, trust.reach) = (reach, reach);
             taken = if noisy { taken } else { reach };
         } else if noisy {
-            trust.reach = covered.min(taken);
+            trust.reach = covered.max(link).min(taken);
             trust.wanted = trust.reach;
         }
         let reach = trust.reach;
