@@ -57,6 +57,44 @@ pub(crate) fn shortest(
     ways
 }
 
+/// Which nodes are of the largest set of nodes that all have ways to each other.
+pub(crate) fn together(nodes: usize, links: &[(u32, u32, f32)]) -> Vec<bool> {
+    let [into, onto] = by_ends(nodes, links);
+    let (mut left, mut undecided) = (vec![true; nodes], nodes);
+    let (mut most, mut largest) = (0, vec![false; nodes]);
+    for node in 0..nodes {
+        if undecided <= most {
+            break;
+        }
+        if left[node] {
+            let (there, back) = (reachable(&onto, node), reachable(&into, node));
+            let set: Vec<bool> = there.into_iter().zip(back).map(|(a, b)| a && b).collect();
+            left.iter_mut().zip(&set).for_each(|(left, of)| *left &= !of);
+            let size = set.iter().filter(|of| **of).count();
+            undecided -= size;
+            if size > most {
+                (most, largest) = (size, set);
+            }
+        }
+    }
+    largest
+}
+
+/// Which nodes links lead to from one of them, itself included.
+fn reachable(neighbours: &Neighbours, from: usize) -> Vec<bool> {
+    let mut reached = vec![false; neighbours.len()];
+    reached[from] = true;
+    let mut open = vec![from];
+    while let Some(node) = open.pop() {
+        for &(other, _) in &neighbours[node] {
+            if !std::mem::replace(&mut reached[other as usize], true) {
+                open.push(other as usize);
+            }
+        }
+    }
+    reached
+}
+
 /// A length in the order of numbers.
 struct Length(f32);
 
@@ -101,5 +139,16 @@ mod tests {
         let ways = shortest(&into, &[(2, 0.0)], &BTreeMap::from([(3, 2.0)]));
         assert_eq!((ways[0].remaining, ways[0].next), (2.0, Some(1)));
         assert_eq!(ways[3].remaining, 0.5);
+    }
+
+    #[test]
+    fn the_largest_set_that_is_joined_both_ways() {
+        // A ring of three that leads into a ring of two; 5 leads in, 6 is alone.
+        let links = [(0, 3), (3, 1), (1, 0), (1, 2), (2, 4), (4, 2), (5, 0)];
+        let links = links.map(|(from, to)| (from, to, 1.0));
+        let set = together(7, &links);
+        assert_eq!(set, [true, true, false, true, false, false, false]);
+        assert_eq!(together(0, &[]), Vec::<bool>::new());
+        assert_eq!(together(2, &[]), [true, false]);
     }
 }

@@ -15,6 +15,7 @@ mod of_data;
 mod one_walk;
 mod road_map;
 mod roads;
+mod sample;
 mod settings;
 mod trust;
 mod walk;

@@ -1,24 +1,19 @@
 //! A road map of the data that a model was trained on.
 
 use cm_nn::Backend;
-use cm_random::{Philox, below_u64};
-use cm_replay::Dataset;
-use rand_core::Rng;
 
 use super::cover::{Cover, cover, typical};
 use super::file::Origin;
+use super::graph::together;
 use super::links::Passages;
 use super::luck::thrown;
 use super::measure::{Measure, Points, gather};
 use super::road_map::Rule;
+use super::sample::{Sample, Source};
 use super::trust::Held;
 use super::{PlanSettings, RoadMap};
 use crate::{Error, Model, Result, Task};
 
-/// The stream of which rows are looked at.
-const STREAM: u32 = 0x023;
-/// Rows that are looked at within the steps that the policy is sent ahead.
-const WITHIN: usize = 5;
 /// The policy is sent ahead at least so many times what one step covers: the data may go nowhere for
 /// long. Not so where luck throws trajectories about: straight ahead may be a door.
 const FULL_STEPS: f32 = 15.0;
@@ -29,24 +24,19 @@ const COVERED: f64 = 0.95;
 /// Nine of ten held-out pairs that are as far apart as the longest link took no more than so many
 /// times the steps that the policy is sent ahead.
 const SURELY: f32 = 2.0;
+/// A map on which fewer rows are of nodes with ways to each other is in pieces, and is made of twice
+/// the rows, again and again until there are so many times as many.
+const JOINED: f64 = 0.9;
+const MOST: usize = 8;
 /// Data that the nodes do not cover within so many times what is wanted is covered by typical rows.
 const COVERABLE: f32 = 2.0;
-
-/// Rows of some trajectories, every `stride`th.
-struct Sample {
-    /// Own units.
-    states: Vec<f32>,
-    /// As the model sees them: columns vary alike.
-    scaled: Vec<f32>,
-    /// Where each trajectory ends.
-    ends: Vec<usize>,
-    stride: usize,
-}
 
 impl RoadMap {
     /// Chooses states of the data that cover it evenly in the learned metric, and links them where
     /// that is short and the data does not contradict.
     ///
+    /// * Rows: whole trajectories; if then ways lead between too few nodes, more rows, in short pieces
+    ///   of more trajectories.
     /// * Nodes: farthest-point sampling among rows of the data, by the larger of the distances
     ///   there and back; typical rows if the farthest ones do not cover the data.
     /// * How short: what trajectories cover in a number of steps ([`PlanSettings::steps`]), at least
@@ -78,18 +68,49 @@ impl RoadMap {
         settings.check()?;
         let model = measure.model;
         let steps = settings.steps_under(model.settings().goals.gamma);
-        let width = model.dimensions().state();
         let held = Held::new(measure, &task.data, settings)?;
-        let sample = Sample::draw(model, &task.data, &held.split.training, settings, steps);
-        let data = &task.data;
+        let (data, among) = (&task.data, &held.split.training);
+        let source = Source::new((model, settings.seed), data, among, (settings.rows, steps));
         let moves = (0..data.trajectories()).any(|one| data.trajectory(one).len() > 1);
-        if sample.states.len() < 2 * width || !moves {
+        if source.rows() < 2 || !moves {
             return Err(Error::Setting {
                 setting: "plan".to_owned(),
                 expected: "data whose trajectories have several rows",
-                found: format!("{} rows", task.data.steps()),
+                found: format!("{} rows", data.steps()),
             });
         }
+        let mut rows = settings.rows;
+        let mut draft = Draft::of(measure, &held, source.draw(rows, false), settings, false)?;
+        // Ways lead only where enough trajectories meet.
+        while draft.joined < JOINED && rows < source.rows().min(MOST * settings.rows) {
+            rows *= 2;
+            let noisy = draft.map.rule.noisy;
+            draft = Draft::of(measure, &held, source.draw(rows, true), settings, noisy)?;
+        }
+        draft.map.origin = Some(Origin::of(model, task, settings)?);
+        Ok(draft.map)
+    }
+}
+
+/// A map of some rows.
+struct Draft {
+    map: RoadMap,
+    /// The share of rows whose nodes have ways to each other.
+    joined: f64,
+}
+
+impl Draft {
+    /// `noisy`: whether nodes are known not to cover the data.
+    fn of<B: Backend>(
+        measure: &Measure<'_, B>,
+        held: &Held<'_, B>,
+        sample: Sample,
+        settings: &PlanSettings,
+        noisy: bool,
+    ) -> Result<Self> {
+        let model = measure.model;
+        let width = model.dimensions().state();
+        let steps = settings.steps_under(model.settings().goals.gamma);
         let points = measure.points(&sample.states)?;
         let some = |rows: &[usize]| gather(&points, rows.iter().copied());
         let lag = steps.div_ceil(sample.stride).max(1);
@@ -101,7 +122,8 @@ impl RoadMap {
                 trust.within(covered, SURELY * steps as f32)
             }
         };
-        let (found, noisy) = choose(measure, &points, &some, settings, wanted / LINKS_TO_COVER)?;
+        let (found, noisy) =
+            choose(measure, &points, &some, settings, (wanted / LINKS_TO_COVER, noisy))?;
         let away = quantile(found.away.clone(), COVERED);
         let link = match settings.link.is_some() || noisy {
             true => wanted,
@@ -143,48 +165,11 @@ impl RoadMap {
         let links = passages.links(&measure.pairs(&nodes, &nodes)?, [link, taken]);
         let states =
             found.nodes.iter().flat_map(|&row| &sample.states[row * width..][..width]).copied();
-        let mut map = Self::with_links(width, states.collect(), links, rule);
-        map.origin = Some(Origin::of(model, task, settings)?);
+        let together = together(found.nodes.len(), &links);
+        let joined = found.nearest.iter().filter(|&&node| together[node as usize]).count();
+        let mut map = RoadMap::with_links(width, states.collect(), links, rule);
         map.trust = Some(trust);
-        Ok(map)
-    }
-}
-
-impl Sample {
-    /// Of some of the trajectories.
-    fn draw(
-        model: &Model,
-        data: &Dataset,
-        trajectories: &[usize],
-        settings: &PlanSettings,
-        steps: usize,
-    ) -> Self {
-        let mut stride = (steps / WITHIN).max(1);
-        let all: usize = trajectories.iter().map(|&one| data.trajectory(one).len()).sum();
-        // All rows are wanted if there are few.
-        while stride > 1 && all / stride < settings.rows {
-            stride -= 1;
-        }
-        let mut order = trajectories.to_vec();
-        let mut random = Philox::new(settings.seed).stream(0, STREAM);
-        for last in (1..order.len()).rev() {
-            order.swap(last, below_u64(random.next_u64(), last as u64 + 1) as usize);
-        }
-        let (mut states, mut scaled) = (Vec::new(), Vec::new());
-        let (mut ends, mut count) = (Vec::new(), 0);
-        for trajectory in order {
-            if count >= settings.rows {
-                break;
-            }
-            let rows = data.trajectory(trajectory).step_by(stride).take(settings.rows - count);
-            for row in rows {
-                states.extend(model.unscaled(data.observations().row(row)));
-                scaled.extend_from_slice(data.observations().row(row));
-                count += 1;
-            }
-            ends.push(count);
-        }
-        Self { states, scaled, ends, stride }
+        Ok(Self { map, joined: joined as f64 / found.nearest.len() as f64 })
     }
 }
 
@@ -194,7 +179,7 @@ fn choose<B: Backend>(
     points: &Points<B>,
     some: &impl Fn(&[usize]) -> Result<Points<B>>,
     settings: &PlanSettings,
-    enough: f32,
+    (enough, noisy): (f32, bool),
 ) -> Result<(Cover, bool)> {
     let rows = points.rows();
     let apart = |chosen: &[usize], others: Option<&[usize]>| {
@@ -213,9 +198,11 @@ fn choose<B: Backend>(
         }
         Ok(there)
     };
-    let found = cover(rows, 0, settings.nodes, enough, apart)?;
-    if quantile(found.away.clone(), COVERED) <= COVERABLE * enough {
-        return Ok((found, false));
+    if !noisy {
+        let found = cover(rows, 0, settings.nodes, enough, apart)?;
+        if quantile(found.away.clone(), COVERED) <= COVERABLE * enough {
+            return Ok((found, false));
+        }
     }
     let every = rows.div_ceil(settings.nodes);
     Ok((typical(rows, &(0..rows).step_by(every).collect::<Vec<_>>(), apart)?, true))
