@@ -24,10 +24,10 @@ const COVERED: f64 = 0.95;
 /// Nine of ten held-out pairs that are as far apart as the longest link took no more than so many
 /// times the steps that the policy is sent ahead.
 const SURELY: f32 = 2.0;
-/// A map on which fewer rows are of nodes with ways to each other is in pieces, and is made of twice
-/// the rows, again and again until there are so many times as many.
-const JOINED: f64 = 0.9;
-const MOST: usize = 8;
+/// A map on which fewer rows are of nodes with ways to each other is in pieces, and is made anew of
+/// so many times the rows.
+const JOINED: f64 = 0.97;
+const MORE: usize = 4;
 /// Data that the nodes do not cover within so many times what is wanted is covered by typical rows.
 const COVERABLE: f32 = 2.0;
 
@@ -79,13 +79,12 @@ impl RoadMap {
                 found: format!("{} rows", data.steps()),
             });
         }
-        let mut rows = settings.rows;
+        let rows = settings.rows;
         let mut draft = Draft::of(measure, &held, source.draw(rows, false), settings, false)?;
         // Ways lead only where enough trajectories meet.
-        while draft.joined < JOINED && rows < source.rows().min(MOST * settings.rows) {
-            rows *= 2;
-            let noisy = draft.map.rule.noisy;
-            draft = Draft::of(measure, &held, source.draw(rows, true), settings, noisy)?;
+        if draft.joined < JOINED && rows < source.rows() {
+            let (more, noisy) = (source.draw(MORE * rows, true), draft.map.rule.noisy);
+            draft = Draft::of(measure, &held, more, settings, noisy)?;
         }
         draft.map.origin = Some(Origin::of(model, task, settings)?);
         Ok(draft.map)

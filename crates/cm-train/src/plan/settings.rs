@@ -20,7 +20,7 @@ use crate::{Error, Result};
 pub struct PlanSettings {
     /// Most states of the data that the map has; fewer if they cover the data.
     pub nodes: usize,
-    /// Rows of the data that those are chosen among and that links are held against; up to eight
+    /// Rows of the data that those are chosen among and that links are held against; four
     /// times as many if ways between the nodes are missing.
     pub rows: usize,
     /// How many steps ahead the policy is sent; a quarter of the discount's horizon, from 10 to 20,
