@@ -10,7 +10,7 @@ use super::{PlanSettings, Trust};
 use crate::{Error, Model, Result, Task, container};
 
 /// `cmroads` and the version.
-const MAGIC: [u8; 8] = *b"cmroads\x06";
+const MAGIC: [u8; 8] = *b"cmroads\x07";
 
 /// The model and the data that a map is of, by their checksums and in words, and its settings.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
