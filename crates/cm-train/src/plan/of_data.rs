@@ -84,7 +84,10 @@ impl RoadMap {
         // Ways lead only where enough trajectories meet.
         if draft.joined < JOINED && rows < source.rows() {
             let (more, noisy) = (source.draw(MORE * rows, true), draft.map.rule.noisy);
-            draft = Draft::of(measure, &held, more, settings, noisy)?;
+            // With more typical rows fewer of them are ends of the road.
+            let nodes = if noisy { 2 * settings.nodes } else { settings.nodes };
+            let settings = PlanSettings { nodes, ..*settings };
+            draft = Draft::of(measure, &held, more, &settings, noisy)?;
         }
         draft.map.origin = Some(Origin::of(model, task, settings)?);
         Ok(draft.map)

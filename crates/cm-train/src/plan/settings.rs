@@ -18,7 +18,8 @@ use crate::{Error, Result};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PlanSettings {
-    /// Most states of the data that the map has; fewer if they cover the data.
+    /// Most states of the data that the map has; fewer if they cover the data, twice as many where
+    /// they do not and ways between them are missing.
     pub nodes: usize,
     /// Rows of the data that those are chosen among and that links are held against; four
     /// times as many if ways between the nodes are missing.
