@@ -45,6 +45,19 @@ fn links_are_as_long_as_the_model_says_whichever_method_it_is() {
     }
 }
 
+/// Forty rows with links of hardly any length lead nowhere, and all are nodes; nodes beyond them are
+/// of a map made anew.
+#[test]
+fn a_map_in_pieces_is_made_of_more_rows() {
+    let scratch = tempfile::tempdir().unwrap();
+    let (model, task) = trained(&scratch.path().join("run"), Method::Qrl, 0);
+    let few = PlanSettings { nodes: 1_000, rows: 40, link: Some(1e-3), ..SMALL };
+    let map = RoadMap::of_data(&model, &task, &few).unwrap();
+    let nodes = map.nodes().len() / 2;
+    assert!(nodes > 40 && nodes <= 160, "{nodes}");
+    assert!(map.is_of(&few));
+}
+
 #[test]
 fn a_map_is_the_same_for_the_same_seed_and_is_read_back() {
     let scratch = tempfile::tempdir().unwrap();

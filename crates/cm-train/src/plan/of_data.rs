@@ -28,6 +28,8 @@ const SURELY: f32 = 2.0;
 /// so many times the rows.
 const JOINED: f64 = 0.97;
 const MORE: usize = 4;
+/// Rows that can be told apart by a number that is exact.
+const MOST_ROWS: usize = (1 << 24) - 1;
 /// Data that the nodes do not cover within so many times what is wanted is covered by typical rows.
 const COVERABLE: f32 = 2.0;
 
@@ -83,7 +85,8 @@ impl RoadMap {
         let mut draft = Draft::of(measure, &held, source.draw(rows, false), settings, false)?;
         // Ways lead only where enough trajectories meet.
         if draft.joined < JOINED && rows < source.rows() {
-            let (more, noisy) = (source.draw(MORE * rows, true), draft.map.rule.noisy);
+            let more = source.draw((MORE * rows).min(MOST_ROWS), true);
+            let noisy = draft.map.rule.noisy;
             // With more typical rows fewer of them are ends of the road.
             let nodes = if noisy { 2 * settings.nodes } else { settings.nodes };
             let settings = PlanSettings { nodes, ..*settings };

@@ -28,10 +28,10 @@ pub(super) struct Sample {
 
 /// Trajectories that samples are drawn of.
 pub(super) struct Source<'a> {
-    pub(super) model: &'a Model,
-    pub(super) data: &'a Dataset,
-    pub(super) trajectories: &'a [usize],
-    pub(super) seed: u64,
+    model: &'a Model,
+    data: &'a Dataset,
+    trajectories: &'a [usize],
+    seed: u64,
     stride: usize,
 }
 
