@@ -246,16 +246,12 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     use super::*;
+    use crate::model::barely_trained;
     use crate::{Device, Method, RunFolder, train};
 
     #[test]
     fn worlds_of_other_observations_are_refused() {
-        let scratch = tempfile::tempdir().unwrap();
-        let folder = RunFolder::new(scratch.path().join("run"));
-        let settings = RunSettings::tiny_plane(Method::Cmd1, 0);
-        let task = settings.task.open().unwrap();
-        train(Device::Cpu, &settings, &task, &folder, &AtomicBool::new(false), |_| {}).unwrap();
-        let model = Model::load(&folder, false).unwrap();
+        let (model, task) = barely_trained(Method::Cmd1);
         let plan = Rollout { episodes: 2, seed: 5, paths: 0 };
         let map = RoadMap::of_data(&model, &task, &crate::PlanSettings::default()).unwrap();
         let message = "found one of 2 numbers, goals 0..2; the world's have 3, goals 1..3";

@@ -246,3 +246,15 @@ impl Model {
         Err(Error::Width { what: what.to_owned(), expected, found })
     }
 }
+
+/// A barely trained model of a small world, for tests.
+#[cfg(test)]
+pub(crate) fn barely_trained(method: Method) -> (Model, crate::Task) {
+    let scratch = tempfile::tempdir().unwrap();
+    let folder = RunFolder::new(scratch.path().join("run"));
+    let settings = RunSettings::tiny_plane(method, 0);
+    let task = settings.task.open().unwrap();
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    crate::train(crate::Device::Cpu, &settings, &task, &folder, &stop, |_| {}).unwrap();
+    (Model::load(&folder, false).unwrap(), task)
+}

@@ -92,19 +92,13 @@ impl<'a> Source<'a> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicBool;
-
     use super::*;
-    use crate::{Device, Method, RunFolder, RunSettings, train};
+    use crate::Method;
+    use crate::model::barely_trained;
 
     #[test]
     fn pieces_are_of_more_trajectories_and_follow_them() {
-        let scratch = tempfile::tempdir().unwrap();
-        let folder = RunFolder::new(scratch.path().join("run"));
-        let settings = RunSettings::tiny_plane(Method::Cmd1, 0);
-        let task = settings.task.open().unwrap();
-        train(Device::Cpu, &settings, &task, &folder, &AtomicBool::new(false), |_| {}).unwrap();
-        let model = Model::load(&folder, false).unwrap();
+        let (model, task) = barely_trained(Method::Cmd1);
         let trajectories: Vec<usize> = (0..task.data.trajectories()).collect();
         let source = Source::new((&model, 3), &task.data, &trajectories, (100, 10));
         assert_eq!((source.stride, source.rows()), (2, task.data.steps() / 2));
