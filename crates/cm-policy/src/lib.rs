@@ -5,7 +5,8 @@ mod gcbc;
 mod policy;
 
 pub use actor::{
-    Actor, ActorSettings, BehaviourCloning, Extraction, Mixup, PolicyGoals, advantage_weight,
+    Actor, ActorSettings, BehaviourCloning, Extraction, GoalOrder, Mixup, PolicyGoals,
+    advantage_weight,
 };
 pub use gcbc::{Gcbc, GcbcSettings};
 pub use policy::{ActionDistribution, Policy, PolicyKind, PolicySettings, PolicySizes};

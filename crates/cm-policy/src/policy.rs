@@ -203,12 +203,14 @@ impl<B: Backend> Policy<B> {
 }
 
 /// The distribution of actions at each row.
+#[derive(Clone)]
 pub struct ActionDistribution<B: Backend> {
     mean: Var<B>,
     shape: Shape<B>,
 }
 
 /// What a [`PolicyKind`] needs beside the mean.
+#[derive(Clone)]
 enum Shape<B: Backend> {
     TanhGaussian { scale: Var<B> },
     UnitVector,
@@ -216,6 +218,18 @@ enum Shape<B: Backend> {
 }
 
 impl<B: Backend> ActionDistribution<B> {
+    /// Of some rows.
+    pub(crate) fn rows(&self, rows: Range<usize>) -> Result<Self> {
+        let shape = match &self.shape {
+            Shape::TanhGaussian { scale } => {
+                Shape::TanhGaussian { scale: scale.slice_rows(rows.clone())? }
+            }
+            Shape::UnitVector => Shape::UnitVector,
+            Shape::UnitGaussian => Shape::UnitGaussian,
+        };
+        Ok(Self { mean: self.mean.slice_rows(rows)?, shape })
+    }
+
     /// The mean, which is the mode before it is squashed, cut or given its length.
     pub fn mean(&self) -> &Var<B> {
         &self.mean

@@ -13,6 +13,8 @@
 
 mod settings;
 
+use std::ops::Range;
+
 use cm_learner::{
     Dimensions, Dual, Features, Group, Learner, Metrics, StateDistance, Transitions, Update,
 };
@@ -106,6 +108,42 @@ enum Outcome<B: Backend> {
     Features { residual: Mlp<B> },
 }
 
+/// What the metric and its network see of some states.
+struct Place<B: Backend> {
+    /// What the network takes.
+    input: Var<B>,
+    /// What the metric compares.
+    features: Var<B>,
+}
+
+impl<B: Backend> Place<B> {
+    fn rows(&self, rows: Range<usize>) -> Result<Self> {
+        let [input, features] = [&self.input, &self.features].map(|x| x.slice_rows(rows.clone()));
+        Ok(Self { input: input?, features: features? })
+    }
+
+    fn stop_gradient(&self) -> Self {
+        let [input, features] = [&self.input, &self.features].map(Var::stop_gradient);
+        Self { input, features }
+    }
+}
+
+/// The places of a batch's rows.
+struct Places<B: Backend> {
+    state: Place<B>,
+    goal: Var<B>,
+    next_state: Var<B>,
+    /// The predicted outcome of the batch's actions, if it comes by the way.
+    outcome: Option<Var<B>>,
+}
+
+impl<B: Backend> Places<B> {
+    fn stop_gradient(&self) -> Self {
+        let [goal, next_state] = [&self.goal, &self.next_state].map(Var::stop_gradient);
+        Self { state: self.state.stop_gradient(), goal, next_state, outcome: None }
+    }
+}
+
 impl<B: Backend> Qrl<B> {
     /// Refuses settings outside their ranges.
     pub fn new(backend: &B, settings: &QrlSettings, dimensions: &Dimensions) -> Result<Self> {
@@ -147,23 +185,33 @@ impl<B: Backend> Qrl<B> {
     /// The loss of the metric, the transition model and the multiplier, `[1, 1]`. Adds its terms to
     /// the metrics.
     pub fn critic_loss(&self, batch: &Transitions<B>, metrics: &mut Metrics<B>) -> Result<Var<B>> {
+        self.critic_loss_at(batch, &self.places(batch)?, metrics)
+    }
+
+    fn critic_loss_at(
+        &self,
+        batch: &Transitions<B>,
+        places: &Places<B>,
+        metrics: &mut Metrics<B>,
+    ) -> Result<Var<B>> {
         let Self { settings, quasimetric, .. } = self;
         let goal = match settings.push_goals {
-            PushGoals::Own => batch.goal.clone(),
+            PushGoals::Own => places.goal.clone(),
             PushGoals::Permuted => {
                 let (backend, rows) = (batch.goal.backend(), batch.goal.rows());
-                batch.goal.gather_rows(&Var::permutation(backend, rows, streams::QRL_GOALS)?)?
+                places.goal.gather_rows(&Var::permutation(backend, rows, streams::QRL_GOALS)?)?
             }
         };
-        let state = self.place(&batch.state)?;
-        let goal = self.place(&goal)?;
-        let next_state = self.place(&batch.next_state)?;
-        let outcome = self.outcome(&batch.state, &state, &batch.action)?;
+        let (state, next_state) = (&places.state.features, &places.next_state);
+        let outcome = match &places.outcome {
+            Some(outcome) => outcome.clone(),
+            None => self.outcome(&batch.state, &places.state, &batch.action)?,
+        };
 
         // Sec. 3.2: push states and goals apart, hold transitions to their cost.
-        let distance = quasimetric.rows(&state, &goal)?;
+        let distance = quasimetric.rows(state, &goal)?;
         let push = push_loss(&distance, settings.push_offset, settings.push_sharpness)?;
-        let transition = quasimetric.rows(&state, &next_state)?;
+        let transition = quasimetric.rows(state, next_state)?;
         let excess = transition_excess(&transition, settings.step_cost)?;
         let multiplier = match settings.multiplier {
             Multiplier::Softplus => self.dual.value()?.softplus()?,
@@ -172,8 +220,8 @@ impl<B: Backend> Qrl<B> {
         let lagrangian = lagrangian(&push, &excess, &multiplier, settings.margin)?;
 
         // Sec. 3.4: the outcome of an action is where it led.
-        let there = quasimetric.rows(&outcome, &next_state)?;
-        let back = quasimetric.rows(&next_state, &outcome)?;
+        let there = quasimetric.rows(&outcome, next_state)?;
+        let back = quasimetric.rows(next_state, &outcome)?;
         let prediction = match settings.transition_error {
             TransitionError::Squared => latent_transition_loss(&there, &back)?,
             TransitionError::Plain => there.add(&back)?.mean(Over::All)?.scale(0.5)?,
@@ -193,10 +241,23 @@ impl<B: Backend> Qrl<B> {
     /// The policy's loss, `[1, 1]`: the distance from the outcome of its action to the goal, held
     /// to the data.
     pub fn policy_loss(&self, batch: &Transitions<B>, metrics: &mut Metrics<B>) -> Result<Var<B>> {
-        let [goal, _] = self.actor.goals(batch)?;
-        let (state, goal_place) = (self.place(&batch.state)?, self.place(&goal)?);
+        self.policy_loss_at(batch, &self.places(batch)?, metrics)
+    }
+
+    fn policy_loss_at(
+        &self,
+        batch: &Transitions<B>,
+        places: &Places<B>,
+        metrics: &mut Metrics<B>,
+    ) -> Result<Var<B>> {
+        let order = self.actor.goal_order(batch)?;
+        let goal = order.of(batch.actor_goal())?;
+        let goal_place = match batch.actor_goals {
+            None => order.of(&places.goal)?,
+            Some(_) => self.place(&goal)?.features,
+        };
         let distance = |action: &Var<B>| {
-            let outcome = self.outcome(&batch.state, &state, action)?;
+            let outcome = self.outcome(&batch.state, &places.state, action)?;
             self.quasimetric.rows(&outcome, &goal_place)
         };
         self.actor.loss(batch, &goal, distance, metrics)
@@ -204,37 +265,60 @@ impl<B: Backend> Qrl<B> {
 
     /// `d(s, g)` row by row, `[n, 1]`: the cost of the way from `s` to `g`.
     pub fn state_distance(&self, state: &Var<B>, goal: &Var<B>) -> Result<Var<B>> {
-        self.quasimetric.rows(&self.place(state)?, &self.place(goal)?)
+        self.quasimetric.rows(&self.place(state)?.features, &self.place(goal)?.features)
     }
 
-    /// What the metric compares of a state.
-    fn place(&self, state: &Var<B>) -> Result<Var<B>> {
+    /// All by one product for each layer: small ones are slow.
+    fn places(&self, batch: &Transitions<B>) -> Result<Places<B>> {
+        let Transitions { state, action, goal, next_state, .. } = batch;
+        let rows = state.rows();
+        let (place, has_outcome) = match self.outcome {
+            Outcome::ActionInput => {
+                let states = Var::concat_rows(&[state, goal, next_state, state])?;
+                let none = Var::full(state.backend(), [3 * rows, action.columns()], 0.0)?;
+                let actions = Var::concat_rows(&[&none, action])?;
+                let input = self.features.state_action(&states, &actions)?;
+                let features = self.quasimetric.features(&input)?;
+                (Place { input, features }, true)
+            }
+            _ => (self.place(&Var::concat_rows(&[state, goal, next_state])?)?, false),
+        };
+        let part = |index: usize| place.features.slice_rows(index * rows..(index + 1) * rows);
+        Ok(Places {
+            state: place.rows(0..rows)?,
+            goal: part(1)?,
+            next_state: part(2)?,
+            outcome: has_outcome.then(|| part(3)).transpose()?,
+        })
+    }
+
+    fn place(&self, state: &Var<B>) -> Result<Place<B>> {
         let seen = self.features.state(state)?;
-        match &self.outcome {
+        let input = match &self.outcome {
             Outcome::ActionInput => {
                 let shape = [state.rows(), self.dimensions.action()];
                 let no_action = Var::full(state.backend(), shape, 0.0)?;
-                self.quasimetric.features(&self.features.state_action(state, &no_action)?)
+                self.features.state_action(state, &no_action)?
             }
-            Outcome::Latent { encoder, .. } => self.quasimetric.features(&encoder.forward(&seen)?),
-            Outcome::Features { .. } => self.quasimetric.features(&seen),
-        }
+            Outcome::Latent { encoder, .. } => encoder.forward(&seen)?,
+            Outcome::Features { .. } => seen,
+        };
+        let features = self.quasimetric.features(&input)?;
+        Ok(Place { input, features })
     }
 
     /// What the metric compares of the predicted outcome of an action at a state, whose own place
     /// is given.
-    fn outcome(&self, state: &Var<B>, place: &Var<B>, action: &Var<B>) -> Result<Var<B>> {
+    fn outcome(&self, state: &Var<B>, place: &Place<B>, action: &Var<B>) -> Result<Var<B>> {
         let (before, residual) = match &self.outcome {
             Outcome::ActionInput => {
                 return self.quasimetric.features(&self.features.state_action(state, action)?);
             }
-            Outcome::Latent { encoder, residual } => {
-                (encoder.forward(&self.features.state(state)?)?, residual)
-            }
-            Outcome::Features { residual } => (place.clone(), residual),
+            Outcome::Latent { residual, .. } => (&place.input, residual),
+            Outcome::Features { residual } => (&place.features, residual),
         };
         let action = self.features.action(action)?;
-        let change = residual.forward(&Var::concat_columns(&[&before, &action])?)?;
+        let change = residual.forward(&Var::concat_columns(&[before, &action])?)?;
         let after = before.add(&change)?;
         match self.outcome {
             Outcome::Features { .. } => Ok(after),
@@ -246,7 +330,7 @@ impl<B: Backend> Qrl<B> {
 /// The metric of the method itself.
 impl<B: Backend> StateDistance<B> for Qrl<B> {
     fn points(&self, state: &Var<B>) -> Result<Var<B>> {
-        self.place(state)
+        Ok(self.place(state)?.features)
     }
 
     fn rows(&self, from: &Var<B>, to: &Var<B>) -> Result<Var<B>> {
@@ -262,9 +346,16 @@ impl<B: Backend> Learner<B> for Qrl<B> {
     fn losses(&self, batch: &Transitions<B>, update: &mut Update<B>) -> Result<()> {
         let mut critic = vec![&self.critic_group];
         critic.extend(self.dual.group());
-        update.minimise("critic_loss", &critic, |metrics| self.critic_loss(batch, metrics))?;
+        // To the policy's loss the metric is a constant.
+        let mut constant = None;
+        update.minimise("critic_loss", &critic, |metrics| {
+            let places = self.places(batch)?;
+            constant = Some(places.stop_gradient());
+            self.critic_loss_at(batch, &places, metrics)
+        })?;
+        let Some(places) = constant else { return Ok(()) };
         update.minimise("policy_loss", &[self.actor.group()], |metrics| {
-            self.policy_loss(batch, metrics)
+            self.policy_loss_at(batch, &places, metrics)
         })
     }
 
@@ -283,7 +374,7 @@ impl<B: Backend> Learner<B> for Qrl<B> {
         _: &Var<B>,
     ) -> Result<Option<Var<B>>> {
         let outcome = self.outcome(state, &self.place(state)?, action)?;
-        Ok(Some(self.quasimetric.rows(&outcome, &self.place(goal)?)?))
+        Ok(Some(self.quasimetric.rows(&outcome, &self.place(goal)?.features)?))
     }
 
     fn states(&self) -> Option<&dyn StateDistance<B>> {

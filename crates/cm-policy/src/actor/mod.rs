@@ -14,6 +14,8 @@ use crate::{ActionDistribution, Error, Policy, Result};
 const LARGEST_WEIGHT: f32 = 100.0;
 /// Added to a standard deviation that advantages are divided by.
 const DEVIATION_EPSILON: f32 = 1e-8;
+/// Hidden layers from this width on are worth joining.
+const WIDE: usize = 256;
 /// Added to the mean size that distances are divided by.
 const SIZE_EPSILON: f32 = 1e-6;
 
@@ -57,6 +59,27 @@ pub struct Actor<B: Backend> {
     group: Group<B>,
 }
 
+/// Which of a batch's goals each row of the policy's loss has, as [`PolicyGoals`] says.
+pub enum GoalOrder<B: Backend> {
+    /// Its own.
+    Own,
+    /// That of a row drawn without repetition, `[n, 1]`.
+    Permuted(Var<B>),
+    /// Its own where this is 0, the one before where it is 1, `[n, 1]`.
+    Rolled(Var<B>),
+}
+
+impl<B: Backend> GoalOrder<B> {
+    /// The same of what is known of the batch's goals, `[n, k]`.
+    pub fn of(&self, rows: &Var<B>) -> Result<Var<B>> {
+        match self {
+            Self::Own => Ok(rows.clone()),
+            Self::Permuted(order) => rows.gather_rows(order),
+            Self::Rolled(other) => rows.add(&rows.roll_rows(1)?.sub(rows)?.mul(other)?),
+        }
+    }
+}
+
 impl<B: Backend> Actor<B> {
     /// Refuses settings outside their ranges.
     pub fn new(backend: &B, settings: &ActorSettings, dimensions: &Dimensions) -> Result<Self> {
@@ -85,23 +108,24 @@ impl<B: Backend> Actor<B> {
     /// The goals `(g_j, a'_j)` that the distance term of [`loss`](Self::loss) is about, as
     /// [`PolicyGoals`] says.
     pub fn goals(&self, batch: &Transitions<B>) -> Result<[Var<B>; 2]> {
-        let pair = [batch.actor_goal(), &batch.goal_action];
-        let backend = batch.goal.backend();
-        let rows = batch.goal.rows();
-        let [goal, goal_action] = match self.settings.goals {
-            PolicyGoals::Own => pair.map(|var| Ok(var.clone())),
+        let order = self.goal_order(batch)?;
+        Ok([order.of(batch.actor_goal())?, order.of(&batch.goal_action)?])
+    }
+
+    /// Which of a batch's goals each row of [`goals`](Self::goals) has.
+    pub fn goal_order(&self, batch: &Transitions<B>) -> Result<GoalOrder<B>> {
+        let (backend, rows) = (batch.goal.backend(), batch.goal.rows());
+        Ok(match self.settings.goals {
+            PolicyGoals::Own => GoalOrder::Own,
             PolicyGoals::Permuted => {
-                let order = Var::permutation(backend, rows, streams::POLICY_GOALS)?;
-                pair.map(|var| var.gather_rows(&order))
+                GoalOrder::Permuted(Var::permutation(backend, rows, streams::POLICY_GOALS)?)
             }
             PolicyGoals::Rolled { probability } => {
                 let uniform = Var::uniform(backend, [rows, 1], streams::POLICY_GOALS)?;
                 // 1 where the number is below the probability.
-                let other = uniform.affine(-1.0, probability)?.is_positive()?;
-                pair.map(|var| var.add(&var.roll_rows(1)?.sub(var)?.mul(&other)?))
+                GoalOrder::Rolled(uniform.affine(-1.0, probability)?.is_positive()?)
             }
-        };
-        Ok([goal?, goal_action?])
+        })
     }
 
     /// The policy's loss (Eq. 23, `eq:policy_loss`), `[1, 1]`.
@@ -116,9 +140,10 @@ impl<B: Backend> Actor<B> {
         distance: impl Fn(&Var<B>) -> Result<Var<B>>,
         metrics: &mut Metrics<B>,
     ) -> Result<Var<B>> {
-        let actions = self.policy.forward(&batch.state, &self.policy.goal(goal)?)?;
+        let rows = self.cloning_rows(batch)?;
+        let [actions, cloned] = self.forward_both(batch, goal, &rows)?;
         let own_distance = distance(&self.choose(&actions, streams::POLICY_SAMPLE)?)?;
-        let cloning = self.behaviour_cloning(batch)?;
+        let cloning = self.cloning(&cloned, &rows[2])?;
         metrics.push(("policy_distance", own_distance.mean(Over::All)?.stop_gradient()));
         metrics.push(("behaviour_cloning", cloning.mean(Over::All)?.stop_gradient()));
         match self.settings.extraction {
@@ -166,19 +191,52 @@ impl<B: Backend> Actor<B> {
     /// How far the policy is from the data's action at each row and its own goal, `[n, 1]`, on
     /// mixed rows if so set.
     pub fn behaviour_cloning(&self, batch: &Transitions<B>) -> Result<Var<B>> {
+        let [state, goal, action] = self.cloning_rows(batch)?;
+        self.cloning(&self.policy.forward(&state, &goal)?, &action)
+    }
+
+    /// State, goal coordinates and action of the rows that are cloned.
+    fn cloning_rows(&self, batch: &Transitions<B>) -> Result<[Var<B>; 3]> {
         let goal = self.policy.goal(batch.actor_goal())?;
         let rows = [batch.state.clone(), goal, batch.action.clone()];
-        let [state, goal, action] = match self.settings.mixup {
-            Some(mixup) => mixup.mix(rows)?,
-            None => rows,
-        };
-        let actions = self.policy.forward(&state, &goal)?;
-        let difference = || self.choose(&actions, streams::CLONING_SAMPLE)?.sub(&action)?.square();
+        match self.settings.mixup {
+            Some(mixup) => mixup.mix(rows),
+            None => Ok(rows),
+        }
+    }
+
+    fn cloning(&self, actions: &ActionDistribution<B>, action: &Var<B>) -> Result<Var<B>> {
+        let difference = || self.choose(actions, streams::CLONING_SAMPLE)?.sub(action)?.square();
         match self.settings.behaviour_cloning {
             BehaviourCloning::Mse => difference()?.mean(Over::Columns),
             BehaviourCloning::SquaredLength => difference()?.sum(Over::Columns),
-            BehaviourCloning::Mle => actions.log_density(&action)?.neg(),
+            BehaviourCloning::Mle => actions.log_density(action)?.neg(),
         }
+    }
+
+    /// The policy at the batch's states for `goal`, and at the cloned rows.
+    fn forward_both(
+        &self,
+        batch: &Transitions<B>,
+        goal: &Var<B>,
+        [state, cloned_goal, _]: &[Var<B>; 3],
+    ) -> Result<[ActionDistribution<B>; 2]> {
+        let ActorSettings { goals, mixup, policy, .. } = &self.settings;
+        let goal = self.policy.goal(goal)?;
+        if mixup.is_none() && *goals == PolicyGoals::Own {
+            let both = self.policy.forward(&batch.state, &goal)?;
+            return Ok([both.clone(), both]);
+        }
+        // Mixed rows are there later than the others, and narrow layers are fast.
+        if mixup.is_some() || policy.network.hidden.iter().all(|&width| width < WIDE) {
+            let own = self.policy.forward(&batch.state, &goal)?;
+            return Ok([own, self.policy.forward(state, cloned_goal)?]);
+        }
+        // By one product for both: small ones are slow.
+        let states = Var::concat_rows(&[&batch.state, state])?;
+        let both = self.policy.forward(&states, &Var::concat_rows(&[&goal, cloned_goal])?)?;
+        let rows = state.rows();
+        Ok([both.rows(0..rows)?, both.rows(rows..2 * rows)?])
     }
 
     fn choose(&self, actions: &ActionDistribution<B>, stream: u32) -> Result<Var<B>> {
