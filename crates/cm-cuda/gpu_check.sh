@@ -73,6 +73,7 @@ check step_time timeout 60 "$here/step_time"
 cat "$logs/step_time.log"
 check products timeout 60 "$here/products" --test-threads=3
 check pairs timeout 60 "$here/pairs"
+check rows timeout 60 "$here/rows"
 check backend timeout 120 "$here/backend" --test-threads=8
 check learners timeout 200 "$here/learners" --test-threads=8
 check data timeout 60 "$here/cm_train" the_device_gathers

@@ -2,7 +2,8 @@
 //! two sizes; every method on the plane; OGBench's. For one seed and for eight at once.
 //!
 //! Every line is the median of 21 replays of one graph, by the device's own clock. Arguments, if
-//! any, are the precisions to measure, and words that lines must have one of.
+//! any, are the precisions to measure, how many seeds at once in the place of one and eight, and
+//! words that lines must have one of.
 //! `CM_CUDA_PROFILE=1` adds how long each kernel takes.
 //!
 //! ```sh
@@ -75,6 +76,10 @@ fn main() -> Result<()> {
     let (precisions, words) = std::env::args()
         .skip(1)
         .partition::<Vec<_>, _>(|word| all.iter().any(|precision| precision.to_string() == *word));
+    let (counts, words) =
+        words.into_iter().partition::<Vec<_>, _>(|word| word.parse::<u64>().is_ok());
+    let counts = counts.iter().filter_map(|count| count.parse().ok()).collect::<Vec<u64>>();
+    let counts = if counts.is_empty() { vec![1, 8] } else { counts };
     let time = |backend: &_, what: &str, settings: &_, rows, dimensions: &_| {
         let is_wanted = words.is_empty() || words.iter().any(|word| what.contains(word));
         if is_wanted { time(backend, what, settings, rows, dimensions) } else { Ok(()) }
@@ -83,9 +88,10 @@ fn main() -> Result<()> {
         if !precisions.is_empty() && !precisions.contains(&precision.to_string()) {
             continue;
         }
-        for seeds in [&[0][..], &[0, 1, 2, 3, 4, 5, 6, 7]] {
-            println!("\n{precision}, {} seeds", seeds.len());
-            let backend = CudaBackend::new(&device, seeds, precision)?;
+        for &count in &counts {
+            println!("\n{precision}, {count} seeds");
+            let seeds = (0..count).collect::<Vec<_>>();
+            let backend = CudaBackend::new(&device, &seeds, precision)?;
             let (ant, plane) = (Dimensions::new(29, 8, 0..2)?, Dimensions::new(2, 2, 0..2)?);
             for (rows, width) in [(256, 512), (1024, 1024)] {
                 let settings = MethodSettings::ant_maze(Method::Cmd1, &[width; 4]);

@@ -35,6 +35,11 @@ static __device__ __forceinline__ unsigned ordered(float x) {
     return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
 }
 
+// Back from there.
+static __device__ __forceinline__ float from_ordered(unsigned bits) {
+    return __uint_as_float(bits & 0x80000000u ? bits & 0x7fffffffu : ~bits);
+}
+
 // The weight of one group's length in the gradient of a pair, or of rows.
 static __device__ __forceinline__ float pair_weight(
     const Groups& groups, const float* args, size_t place, unsigned group, float grad) {

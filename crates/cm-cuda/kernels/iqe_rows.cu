@@ -1,144 +1,147 @@
-// IQE by rows with groups of at most 32 features: WIDTH lanes of a warp have one group, a feature
-// each, and sort them among themselves. `iqe.cuh` says what it is.
+// IQE by rows with groups of at most 32 features: a block has a row, each thread a group at a time,
+// whose left ends it sorts in registers. `iqe.cuh` says what it is.
 
-constexpr unsigned ALL_LANES = 0xffffffffu;
+// As many groups as are in shared memory at a time. Their features lie an odd number apart, so that
+// threads do not get into each other's way.
+constexpr unsigned TOGETHER = 128;
 
-// One interval of a group, in the order of the left ends.
-template <int WIDTH>
-struct Interval {
-    float x, y;
-    int feature;
-    bool exists;  // there are fewer features than lanes
-    float reach;  // how far the intervals before it reach
+// One group's features in the order of their left ends, SIZE of them with those that do not exist.
+template <int SIZE>
+struct Sorted {
+    // A left end's bits, in the order of integers, above the feature's number.
+    unsigned long long key[SIZE];
 
-    // The lane's own feature comes in, another one goes out.
-    __device__ __forceinline__ Interval(const float* left, const float* right, unsigned size) {
-        int lane = threadIdx.x & (WIDTH - 1);
-        bool inside = lane < (int)size;
-        float own_x = inside ? left[lane] : 0.0f, own_y = inside ? right[lane] : -INFINITE;
-        unsigned long long key = inside ? ordered(own_x) : ALL_LANES;
-        key = key << 32 | (unsigned)lane;
+    __device__ __forceinline__ Sorted(const float* left, unsigned size) {
 #pragma unroll
-        for (int run = 2; run <= WIDTH; run *= 2)
-#pragma unroll
-            for (int step = run / 2; step > 0; step /= 2) {
-                unsigned long long other = __shfl_xor_sync(ALL_LANES, key, step, WIDTH);
-                bool wants_less = ((lane & step) == 0) == ((lane & run) == 0);
-                if ((other < key) == wants_less) key = other;
-            }
-        feature = (int)(unsigned)key;
-        exists = feature < (int)size;
-        x = __shfl_sync(ALL_LANES, own_x, feature, WIDTH);
-        y = __shfl_sync(ALL_LANES, own_y, feature, WIDTH);
-        float farthest = y;
-#pragma unroll
-        for (int step = 1; step < WIDTH; step *= 2) {
-            float before = __shfl_up_sync(ALL_LANES, farthest, step, WIDTH);
-            if (lane >= step) farthest = fmaxf(farthest, before);
+        for (int i = 0; i < SIZE; i++) {
+            unsigned bits = i < (int)size ? ordered(left[i]) : 0xffffffffu;
+            key[i] = (unsigned long long)bits << 32 | (unsigned)i;
         }
-        reach = __shfl_up_sync(ALL_LANES, farthest, 1, WIDTH);
-        if (lane == 0) reach = -INFINITE;
+        // Runs twice as long each time, by Batcher's odd-even merges.
+#pragma unroll
+        for (int run = 1; run < SIZE; run *= 2) {
+#pragma unroll
+            for (int step = run; step >= 1; step /= 2) {
+#pragma unroll
+                for (int i = 0; i < SIZE; i++) {
+                    int j = i + step, offset = step == run ? 0 : step;
+                    bool is_first = i >= offset && ((i - offset) & (2 * step - 1)) < step;
+                    if (is_first && j < SIZE && i / (2 * run) == j / (2 * run)) put_in_order(i, j);
+                }
+            }
+        }
     }
 
-    // What it adds to the length of the union.
-    __device__ __forceinline__ float length() const {
-        float start = fmaxf(x, reach);
-        return exists ? fmaxf(y, start) - start : 0.0f;
+    __device__ __forceinline__ void put_in_order(int i, int j) {
+        unsigned long long a = key[i], b = key[j];
+        key[i] = a < b ? a : b;
+        key[j] = a < b ? b : a;
     }
 };
 
-// The distances between rows, a block a row.
-template <int WIDTH>
-static __device__ __forceinline__ void rows(
-    const float* left, const float* right, const Groups& groups, float* total, float* maximum,
-    int* arg, bool* is_bad) {
-    unsigned lane = threadIdx.x & (WIDTH - 1), segments = blockDim.x / WIDTH;
-    for (unsigned first = 0; first < groups.count; first += segments) {
-        unsigned group = first + threadIdx.x / WIDTH;
-        size_t start = (size_t)min(group, groups.count - 1) * groups.size;
-        Interval<WIDTH> interval(left + start, right + start, groups.size);
-        *is_bad |= interval.exists && !(finite(interval.x) && finite(interval.y));
-        float length = interval.length();
+// The length of the union of a group's intervals, and in `ends` a bit for each feature that a piece
+// of it begins at, and for each that it ends at: as `union_gradient` of `iqe.cu`.
+template <int SIZE>
+static __device__ __forceinline__ float union_of(
+    const float* left, const float* right, unsigned size, uint2* ends, bool* is_bad) {
+    Sorted<SIZE> sorted(left, size);
+    float length = 0.0f, reach = -INFINITE;
+    unsigned begin = 0, end = 0, pending = 0;
 #pragma unroll
-        for (int step = WIDTH / 2; step > 0; step /= 2) {
-            length += __shfl_xor_sync(ALL_LANES, length, step, WIDTH);
+    for (int i = 0; i < SIZE; i++) {
+        if (i >= (int)size) break;
+        unsigned feature = (unsigned)sorted.key[i];
+        float x = from_ordered((unsigned)(sorted.key[i] >> 32)), y = right[feature];
+        *is_bad |= !(finite(x) && finite(y));
+        float start = fmaxf(x, reach);
+        length += fmaxf(y, start) - start;
+        if (y > start) {
+            if (!(reach > x)) {
+                end |= pending;
+                begin |= 1u << feature;
+            }
+            pending = 1u << feature;
         }
-        if (group >= groups.count || lane != 0) continue;
-        *total += length;
-        if (length > *maximum) {
-            *maximum = length;
-            *arg = (int)group;
+        reach = fmaxf(y, reach);
+    }
+    *ends = make_uint2(begin, end | pending);
+    return length;
+}
+
+// Brings `count` features of groups of `size` to shared memory, groups an odd number apart. Several
+// loads are under way at a time.
+static __device__ __forceinline__ void stage(
+    float* to, const float* from, unsigned count, unsigned size) {
+    unsigned apart = size | 1;
+    if ((size & 3) == 0 && ((size_t)from & 15) == 0) {
+        for (unsigned start = 4 * threadIdx.x; start < count; start += 16 * blockDim.x) {
+            float4 x[4];
+#pragma unroll
+            for (int e = 0; e < 4; e++) {
+                unsigned i = start + 4 * e * blockDim.x;
+                if (i < count) x[e] = *(const float4*)(from + i);
+            }
+#pragma unroll
+            for (int e = 0; e < 4; e++) {
+                unsigned i = start + 4 * e * blockDim.x, group = i / size;
+                float* place = to + group * apart + (i - group * size);
+                if (i < count) place[0] = x[e].x, place[1] = x[e].y;
+                if (i < count) place[2] = x[e].z, place[3] = x[e].w;
+            }
         }
+        return;
+    }
+    for (unsigned i = threadIdx.x; i < count; i += blockDim.x) {
+        unsigned group = i / size;
+        to[group * apart + (i - group * size)] = from[i];
     }
 }
 
-BOUNDED_KERNEL(iqe_rows, (256),
-    Mat x, Mat y, Mat logit, Mat distances, Mat totals, Mat maxima, Mat args, Groups plain) {
+BOUNDED_KERNEL(iqe_rows, (TOGETHER),
+    Mat x, Mat y, Mat logit, Mat distances, Mat totals, Mat maxima, Mat args, Mat marks,
+    Groups plain) {
     after_others();
+    extern __shared__ float shared[];
     __shared__ int first_largest;
     Groups groups = weighted(plain, logit);
-    unsigned row = blockIdx.x;
-    size_t start = (size_t)row * groups.count * groups.size;
+    unsigned row = blockIdx.x, size = groups.size, apart = size | 1;
+    size_t start = (size_t)row * groups.count * size;
     const float *left = at(x) + start, *right = at(y) + start;
-    float total = 0.0f, maximum = -INFINITE;
+    float *shared_left = shared, *shared_right = shared + blockDim.x * apart;
+    float* all_marks = maybe(marks);
+    float maximum = -INFINITE;
+    double total = 0.0;
     int arg = 0x7fffffff;
     bool is_bad = false;
     if (threadIdx.x == 0) first_largest = arg;
-    if (groups.size <= 8) {
-        rows<8>(left, right, groups, &total, &maximum, &arg, &is_bad);
-    } else if (groups.size <= 16) {
-        rows<16>(left, right, groups, &total, &maximum, &arg, &is_bad);
-    } else {
-        rows<32>(left, right, groups, &total, &maximum, &arg, &is_bad);
+    for (unsigned first = 0; first < groups.count; first += blockDim.x) {
+        unsigned here = min(blockDim.x, groups.count - first) * size;
+        __syncthreads();
+        stage(shared_left, left + (size_t)first * size, here, size);
+        stage(shared_right, right + (size_t)first * size, here, size);
+        __syncthreads();
+        unsigned group = first + threadIdx.x;
+        if (group >= groups.count) continue;
+        const float *a = shared_left + threadIdx.x * apart, *b = shared_right + threadIdx.x * apart;
+        uint2 ends;
+        float length = size <= 8  ? union_of<8>(a, b, size, &ends, &is_bad)
+                     : size <= 16 ? union_of<16>(a, b, size, &ends, &is_bad)
+                                  : union_of<32>(a, b, size, &ends, &is_bad);
+        if (all_marks) ((uint2*)all_marks)[(size_t)row * groups.count + group] = ends;
+        total += length;
+        if (length > maximum) {
+            maximum = length;
+            arg = (int)group;
+        }
     }
     is_bad = __syncthreads_or(is_bad);
-    total = (float)block_sum((double)total);
-    float largest = block_larger(maximum);
+    float sum = (float)block_sum(total), largest = block_larger(maximum);
     if (maximum == largest) atomicMin(&first_largest, arg);
     __syncthreads();
     if (threadIdx.x != 0) return;
-    at(distances)[row] = is_bad ? NOT_A_NUMBER : reduced(groups, total, largest);
+    at(distances)[row] = is_bad ? NOT_A_NUMBER : reduced(groups, sum, largest);
     float *t = maybe(totals), *m = maybe(maxima), *which = maybe(args);
-    if (t) t[row] = total;
+    if (t) t[row] = sum;
     if (m) m[row] = largest;
     if (which) which[row] = __int_as_float(min(first_largest, (int)groups.count - 1));
-}
-
-// Gradients to x and y of a group, as `union_gradient` of `iqe.cu`: a piece of the union begins at
-// an interval that those before it do not reach, and ends with the last one that reaches farther
-// than all before.
-template <int WIDTH>
-static __device__ __forceinline__ void rows_gradient(
-    Mat x, Mat y, Mat grad, Mat args, Mat dx, Mat dy, unsigned n, const Groups& groups) {
-    unsigned place = blockIdx.x * (blockDim.x / WIDTH) + threadIdx.x / WIDTH;
-    bool inside = place < n * groups.count;
-    place = min(place, n * groups.count - 1);
-    unsigned row = place / groups.count, group = place % groups.count;
-    size_t start = (size_t)place * groups.size;
-    Interval<WIDTH> interval(at(x) + start, at(y) + start, groups.size);
-    float weight = pair_weight(groups, maybe(args), row, group, at(grad)[row]);
-    bool counts = interval.exists && interval.y > fmaxf(interval.x, interval.reach);
-    bool begins = counts && !(interval.reach > interval.x);
-    unsigned lane = threadIdx.x & 31, own = lane & (WIDTH - 1);
-    unsigned mask = WIDTH == 32 ? ALL_LANES : (1u << (WIDTH & 31)) - 1;
-    unsigned all = __ballot_sync(ALL_LANES, counts) >> (lane - own) & mask;
-    unsigned first = __ballot_sync(ALL_LANES, begins) >> (lane - own) & mask;
-    unsigned later = all & ~((2u << own) - 1);
-    bool ends = counts && (later == 0 || (first & (later & -later)) != 0);
-    if (!inside || !interval.exists) return;
-    at(dx)[start + interval.feature] = begins ? -weight : 0.0f;
-    at(dy)[start + interval.feature] = ends ? weight : 0.0f;
-}
-
-BOUNDED_KERNEL(iqe_rows_gradient, (256),
-    Mat x, Mat y, Mat logit, Mat grad, Mat args, Mat dx, Mat dy, unsigned n, Groups plain) {
-    after_others();
-    Groups groups = weighted(plain, logit);
-    if (groups.size <= 8) {
-        rows_gradient<8>(x, y, grad, args, dx, dy, n, groups);
-    } else if (groups.size <= 16) {
-        rows_gradient<16>(x, y, grad, args, dx, dy, n, groups);
-    } else {
-        rows_gradient<32>(x, y, grad, args, dx, dy, n, groups);
-    }
 }

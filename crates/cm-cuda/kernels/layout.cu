@@ -40,21 +40,38 @@ KERNEL(gather, Mat x, Mat index, Mat y, unsigned rows, unsigned columns, unsigne
     }
 }
 
-// One block a row of dx, which adds the rows of dy that were taken from it in their order.
+// One block a row of dx, which adds the rows of dy that were taken from it in their order. Each
+// warp finds them among 1024 at a time.
 KERNEL(gather_gradient,
     Mat dy, Mat index, Mat dx, unsigned rows, unsigned columns, unsigned taken) {
     after_others();
     const float *grad = at(dy), *indices = at(index);
     float* out = at(dx) + (size_t)blockIdx.x * columns;
-    for (unsigned first = 0; first < columns; first += blockDim.x) {
-        unsigned column = first + threadIdx.x;
-        float sum = 0.0f;
-        for (unsigned i = 0; i < taken; i++) {
-            if (row_index(indices[i], rows) == blockIdx.x && column < columns) {
-                sum += grad[(size_t)i * columns + column];
-            }
+    unsigned lane = threadIdx.x & 31;
+    for (unsigned start = 0; start == 0 || start < taken; start += 1024) {
+        // A bit for each: lane l has those of the rows from start + 32 l on.
+        unsigned bits = 0;
+#pragma unroll 8
+        for (unsigned k = 0; k < 32; k++) {
+            unsigned i = start + 32 * k + lane;
+            bool is_own = i < taken && row_index(indices[i], rows) == blockIdx.x;
+            unsigned found = __ballot_sync(0xffffffffu, is_own);
+            if (lane == k) bits = found;
         }
-        if (column < columns) out[column] = sum;
+        unsigned holders = __ballot_sync(0xffffffffu, bits != 0);
+        for (unsigned first = 0; first < columns; first += blockDim.x) {
+            unsigned column = first + threadIdx.x;
+            float sum = start > 0 && column < columns ? out[column] : 0.0f;
+            for (unsigned rest = holders; rest; rest &= rest - 1) {
+                unsigned holder = __ffs(rest) - 1;
+                unsigned found = __shfl_sync(0xffffffffu, bits, holder);
+                for (; found; found &= found - 1) {
+                    unsigned i = start + 32 * holder + __ffs(found) - 1;
+                    if (column < columns) sum += grad[(size_t)i * columns + column];
+                }
+            }
+            if (column < columns) out[column] = sum;
+        }
     }
 }
 

@@ -104,6 +104,109 @@ BOUNDED_KERNEL(concat, (256),
     forms.put(patch, row, column, 2);
 }
 
+// A part of a gradient: rows of the result from `start` on.
+struct Part {
+    Mat x;      // a matrix, or the marks of `iqe_rows`
+    Mat grad;   // if marks: of the distances
+    Mat args;   // the groups that were largest
+    Mat logit;  // that the groups' weights depend on
+    Groups groups;
+    int start, rows;
+    int right;  // whether it is the gradient of the right ends
+};
+
+struct Parts {
+    Part part[8];
+};
+
+// Four neighbours of the gradient of row `row` of one side of `iqe_rows`.
+static __device__ __forceinline__ float4 side_of(
+    const Part& part, const Groups& groups, int row, int column) {
+    float grad = at(part.grad)[row];
+    const float* args = maybe(part.args);
+    const unsigned* marks = (const unsigned*)at(part.x) + (size_t)row * 2 * groups.count;
+    unsigned group = column / groups.size, feature = column - group * groups.size, bits = 0;
+    float weight = 0.0f, x[4];
+#pragma unroll
+    for (int e = 0; e < 4; e++, feature++) {
+        bool is_next = feature == groups.size;
+        if (is_next) group++, feature = 0;
+        if ((e == 0 || is_next) && group < groups.count) {
+            weight = pair_weight(groups, args, row, group, grad);
+            bits = marks[2 * group + part.right];
+        }
+        bool counts = group < groups.count && (bits >> feature & 1);
+        x[e] = !counts ? 0.0f : part.right ? weight : -weight;
+    }
+    return make_float4(x[0], x[1], x[2], x[3]);
+}
+
+// y [m, n], the sum of parts in the order given, times a factor if there is one; as operands too.
+BOUNDED_KERNEL(add_sides, (256),
+    Parts parts, unsigned count, Mat y, int m, int n, Mat factor, Mat rows, Mat columns,
+    Mat sums) {
+    after_others();
+    // The weights are the same for all rows, and take long.
+    __shared__ Groups groups[8];
+    if (threadIdx.x < count) {
+        const Part& part = parts.part[threadIdx.x];
+        groups[threadIdx.x] = weighted(part.groups, part.logit);
+    }
+    __syncthreads();
+    bool wide = (n & 3) == 0;
+    Forms forms({rows, columns, sums}, m, n, wide);
+    int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, square = blockIdx.x;
+    int row = square / forms.across * 64 + (warp >> 2) * 32 + (lane >> 2) * 4;
+    int column = square % forms.across * 64 + (warp & 3) * 16 + (lane & 3) * 4;
+    int some = max(0, min(4, n - column));
+    float *out = maybe(y), *times = maybe(factor);
+    bool quads = wide && (((size_t)out | (size_t)times) & 15) == 0;
+    Patch patch;
+    for (int q = 0; q < 4; q++) patch.row[q] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    for (unsigned p = 0; p < count && some > 0; p++) {
+        const Part& part = parts.part[p];
+        const float* x = at(part.x);
+        bool is_matrix = !part.grad.p, is_wide = wide && ((size_t)x & 15) == 0;
+#pragma unroll
+        for (int q = 0; q < 4; q++) {
+            int i = row + q - part.start;
+            if (i < 0 || i >= part.rows || row + q >= m) continue;
+            if (is_matrix) {
+                add(patch.row[q], four(x + (size_t)i * n + column, some, is_wide));
+            } else {
+                add(patch.row[q], side_of(part, groups[p], i, column));
+            }
+        }
+    }
+    if (some < 4) {
+#pragma unroll
+        for (int q = 0; q < 4; q++) {
+            float4& x = patch.row[q];
+            if (some < 1) x.x = 0.0f;
+            if (some < 2) x.y = 0.0f;
+            if (some < 3) x.z = 0.0f;
+            x.w = 0.0f;
+        }
+    }
+    if (times) {
+        Patch factors;
+        load_patch(factors, times, row, column, m, n, quads);
+#pragma unroll
+        for (int q = 0; q < 4; q++) {
+            float4 &x = patch.row[q], f = factors.row[q];
+            x.x *= f.x, x.y *= f.y, x.z *= f.z, x.w *= f.w;
+        }
+    }
+    if (out) {
+#pragma unroll
+        for (int q = 0; q < 4; q++) {
+            size_t place = (size_t)(row + q) * n + column;
+            if (row + q < m) put_four(out + place, patch.row[q], some, quads);
+        }
+    }
+    forms.put(patch, row, column, 2);
+}
+
 struct PackEntry {
     Mat x;
     Made made;

@@ -121,7 +121,7 @@ impl Module {
             Self::IqeRows => (&[IQE], include_str!("../kernels/iqe_rows.cu")),
             Self::LayerNorm => (&[], include_str!("../kernels/layer_norm.cu")),
             Self::Layout => (&[], include_str!("../kernels/layout.cu")),
-            Self::Operands(_) => (&[PTX, OPERAND], include_str!("../kernels/operands.cu")),
+            Self::Operands(_) => (&[PTX, OPERAND, IQE], include_str!("../kernels/operands.cu")),
             Self::Optimise => (&[], include_str!("../kernels/optimise.cu")),
             Self::Product(_) => (&[FUNCTIONS, PTX], include_str!("../kernels/gemm.cu")),
             Self::Random => (&[PHILOX], include_str!("../kernels/random.cu")),

@@ -208,7 +208,8 @@ pub(crate) fn skip_unread(launches: &mut [Launch]) {
         launch.each_use(|buffer, _| *uses.entry(buffer.number()).or_default() += 1);
     }
     for launch in launches {
-        let can_skip = matches!(launch.module, Module::Warpgroups(_)) || launch.kernel == "concat";
+        let can_skip = matches!(launch.module, Module::Warpgroups(_))
+            || ["concat", "add_sides"].contains(&launch.kernel);
         let Some(result) = launch.arguments.get_mut(2).filter(|_| can_skip) else { continue };
         if let Argument::Matrix(view, Use::Write) = result
             && !view.buffer.is_placed()

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use cm_nn::{Error, Result, Shape};
 
 use crate::backend::CudaBackend;
-use crate::ops::elementwise::{Part, add_parts, fill};
+use crate::ops::elementwise::{MOST_CHAINED, Part, add_parts, fill};
+use crate::ops::iqe::{Rows, Side, add_sides};
 use crate::ops::product::Product;
 use crate::tensor::{CudaCell, CudaTensor};
 
@@ -43,8 +44,7 @@ pub(crate) struct Slots {
 
 /// A part of a gradient.
 enum Contribution {
-    /// Rows from `first_row` on.
-    Rows { tensor: CudaTensor, first_row: usize },
+    Rows(Rows),
     /// A product that is computed when it is known what else it is added to or multiplied by.
     Product(Product),
 }
@@ -68,7 +68,37 @@ impl Slots {
 
     /// Adds to the rows from `first_row` on.
     pub(crate) fn add_rows(&mut self, place: Place, tensor: CudaTensor, first_row: usize) {
-        self.arrived[place.slot].push(Contribution::Rows { tensor, first_row });
+        self.arrived[place.slot].push(Contribution::Rows(Rows::Matrix { tensor, first_row }));
+    }
+
+    /// Adds one side of distances by rows, which is computed when it is known what else it is
+    /// added to.
+    pub(crate) fn add_side(&mut self, place: Place, side: Side) {
+        self.arrived[place.slot]
+            .push(Contribution::Rows(Rows::Side { side: Box::new(side), first_row: 0 }));
+    }
+
+    /// What has arrived at `place`, of shape `shape`, goes to the rows from `first_row` on of `to`.
+    pub(crate) fn hand_on(
+        &mut self,
+        backend: &CudaBackend,
+        place: Place,
+        shape: Shape,
+        to: Place,
+        first_row: usize,
+    ) -> Result<()> {
+        let is_side = |part: &Contribution| matches!(part, Contribution::Rows(Rows::Side { .. }));
+        if self.arrived[place.slot].iter().any(is_side) && !self.has_products(place) {
+            // Not yet summed up: all of them are added at once.
+            for part in std::mem::take(&mut self.arrived[place.slot]) {
+                if let Contribution::Rows(rows) = part {
+                    self.arrived[to.slot].push(Contribution::Rows(rows.later(first_row)));
+                }
+            }
+        } else if let Some(sum) = self.take(backend, place, shape)? {
+            self.add_rows(to, sum, first_row);
+        }
+        Ok(())
     }
 
     /// Adds a product that need not be computed yet.
@@ -76,40 +106,94 @@ impl Slots {
         self.arrived[place.slot].push(Contribution::Product(product));
     }
 
-    /// The gradient of the matrix at `place`, of shape `shape`, times `factor`; `None` if nothing
-    /// depends on it.
+    /// The gradient of the matrix at `place`, of shape `shape`; `None` if nothing depends on it.
     pub(crate) fn take(
+        &mut self,
+        backend: &CudaBackend,
+        place: Place,
+        shape: Shape,
+    ) -> Result<Option<CudaTensor>> {
+        self.sum_up(backend, place, shape, None, add_rows)
+    }
+
+    /// The same times `factor`, for products to take as an operand.
+    pub(crate) fn take_operand(
         &mut self,
         backend: &CudaBackend,
         place: Place,
         shape: Shape,
         factor: Option<&CudaTensor>,
     ) -> Result<Option<CudaTensor>> {
+        self.sum_up(backend, place, shape, factor, add_operands)
+    }
+
+    fn sum_up(
+        &mut self,
+        backend: &CudaBackend,
+        place: Place,
+        shape: Shape,
+        factor: Option<&CudaTensor>,
+        add: fn(&CudaBackend, Shape, Vec<Rows>, Option<&CudaTensor>) -> Result<CudaTensor>,
+    ) -> Result<Option<CudaTensor>> {
         let arrived = std::mem::take(&mut self.arrived[place.slot]);
         let (mut parts, mut products) = (Vec::new(), Vec::new());
         for contribution in arrived {
             match contribution {
-                Contribution::Rows { tensor, first_row } => {
-                    parts.push(Part { start: first_row * shape[1], tensor });
-                }
+                Contribution::Rows(rows) => parts.push(rows),
                 Contribution::Product(product) => products.push(product),
             }
         }
         let Some(last) = products.pop() else {
             return match parts.len() {
                 0 => Ok(None),
-                _ => add_parts(backend, shape, parts, factor).map(Some),
+                _ => add(backend, shape, parts, factor).map(Some),
             };
         };
         let mut sum = match parts.len() {
             0 => None,
-            _ => Some(add_parts(backend, shape, parts, None)?),
+            _ => Some(add_rows(backend, shape, parts, None)?),
         };
         for product in products {
             sum = Some(product.compute(backend, sum.as_ref(), None)?);
         }
         last.compute(backend, sum.as_ref(), factor).map(Some)
     }
+}
+
+/// The sum of parts, times `factor` if it is given, by a kernel that stores it as operands too.
+fn add_operands(
+    backend: &CudaBackend,
+    shape: Shape,
+    rows: Vec<Rows>,
+    factor: Option<&CudaTensor>,
+) -> Result<CudaTensor> {
+    let is_there = match &rows[..] {
+        [Rows::Matrix { tensor, .. }] => factor.is_none() && tensor.shape == shape,
+        _ => false,
+    };
+    // Smaller ones are better off as part of a chain.
+    let is_large = shape[0] * shape[1] > MOST_CHAINED;
+    if !is_there && is_large && Product::can_sum(backend) {
+        return add_sides(backend, shape, rows, factor);
+    }
+    add_rows(backend, shape, rows, factor)
+}
+
+/// The sum of parts, times `factor` if it is given.
+fn add_rows(
+    backend: &CudaBackend,
+    shape: Shape,
+    rows: Vec<Rows>,
+    factor: Option<&CudaTensor>,
+) -> Result<CudaTensor> {
+    if rows.iter().any(|part| matches!(part, Rows::Side { .. })) {
+        return add_sides(backend, shape, rows, factor);
+    }
+    let parts = rows.into_iter().filter_map(|part| match part {
+        Rows::Matrix { tensor, first_row } => Some(Part { start: first_row * shape[1], tensor }),
+        Rows::Side { .. } => None,
+    });
+    add_parts(backend, shape, parts.collect(), factor)
 }
 
 impl CudaBackend {
@@ -143,7 +227,7 @@ impl CudaBackend {
         self.record_place(result, inputs, |place| {
             let backward = backward();
             move |backend: &CudaBackend, slots: &mut Slots| match slots
-                .take(backend, place, shape, None)?
+                .take(backend, place, shape)?
             {
                 Some(gradient) => backward(backend, slots, gradient),
                 None => Ok(()),
@@ -194,7 +278,7 @@ impl CudaBackend {
             .partition::<Vec<_>, _>(|&index: &usize| slots.has_products(places[index]));
         for index in first.into_iter().chain(then) {
             let shape = wanted[index].shape;
-            results[index] = Some(match slots.take(self, places[index], shape, None)? {
+            results[index] = Some(match slots.take(self, places[index], shape)? {
                 Some(gradient) => self.stop(&gradient),
                 None => fill(self, shape, 0.0)?,
             });

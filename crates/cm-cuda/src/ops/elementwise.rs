@@ -101,7 +101,7 @@ pub(crate) struct Part {
 /// How many parts one kernel adds.
 const MOST_PARTS: usize = 8;
 /// Sums of matrices of at most as many numbers are chains: larger ones are faster four at a time.
-const MOST_CHAINED: usize = 1 << 16;
+pub(crate) const MOST_CHAINED: usize = 1 << 16;
 /// Bytes of `struct Parts`.
 const PARTS_SIZE: usize = MOST_PARTS * 24;
 

@@ -1,12 +1,13 @@
 //! IQE: lengths of unions of intervals, by rows and by pairs.
 
-use cm_nn::{Pairing, Result};
+use cm_nn::{Pairing, Result, Shape};
 
 use super::arguments;
 use super::layout::transposed;
 use crate::backend::CudaBackend;
-use crate::compile::Module::{Iqe, IqeEights, IqeRows};
+use crate::compile::Module::{Iqe, IqeEights, IqeRows, Operands};
 use crate::launch::Argument;
+use crate::operands::{PACK_THREADS, squares};
 use crate::tape::{Place, Slots};
 use crate::tensor::{CudaTensor, maybe_read, maybe_write};
 
@@ -25,14 +26,17 @@ pub(crate) struct Groups {
 impl Groups {
     /// `struct Groups` of the kernels.
     fn argument(self) -> Argument {
-        let members = vec![
+        Argument::Struct(self.members(), 20)
+    }
+
+    fn members(self) -> Vec<Argument> {
+        vec![
             Argument::Unsigned(self.count as u32),
             Argument::Unsigned(self.size as u32),
             Argument::Float(self.total_weight),
             Argument::Float(self.maximum_weight),
             Argument::Signed(self.kind),
-        ];
-        Argument::Struct(members, 20)
+        ]
     }
 }
 
@@ -125,10 +129,15 @@ pub(crate) fn distances(
         maybe_write(lengths.maxima.as_ref()),
         maybe_write(lengths.args.as_ref())
     ]);
+    let has_marks = kind == Kind::Rows && (places[0].is_some() || places[1].is_some());
+    let marks = has_marks.then(|| backend.new_tensor([n, 2 * groups.count])).transpose()?;
     match kind {
         Kind::Rows => {
-            arguments.push(groups.argument());
-            backend.run(IqeRows, "iqe_rows", n as u32, THREADS as u32, 0, arguments)?;
+            arguments.extend(arguments![maybe_write(marks.as_ref()), groups.argument()]);
+            let threads = groups.count.next_multiple_of(32).min(TOGETHER);
+            // Both ends, with the features of groups an odd number apart.
+            let shared = (2 * threads * (groups.size | 1) * 4) as u32;
+            backend.run(IqeRows, "iqe_rows", n as u32, threads as u32, shared, arguments)?;
         }
         Kind::OrderedRows => {
             arguments.extend([Argument::Unsigned(n as u32), groups.argument()]);
@@ -152,7 +161,8 @@ pub(crate) fn distances(
             let rows = [n, m];
             let backward = Backward { groups, order, left, right, logit, grad, lengths, rows };
             match kind {
-                Kind::Rows | Kind::OrderedRows => backward.rows(backend, places, slots)?,
+                Kind::Rows => backward.sides(marks.as_ref(), places, slots),
+                Kind::OrderedRows => backward.rows(backend, places, slots)?,
                 Kind::Pairs => backward.pairs(backend, places, slots)?,
                 Kind::Eights => backward.eights(backend, places, slots)?,
             }
@@ -167,6 +177,103 @@ fn left_arguments(order: Option<&Order>, x: &CudaTensor) -> Vec<Argument> {
         Some(Order { values, index }) => arguments![values.read(), index.read()],
         None => arguments![x.read()],
     }
+}
+
+/// The gradient of one side of distances by rows: what it is made of, since sums of several are
+/// made in one go.
+pub(crate) struct Side {
+    groups: Groups,
+    rows: usize,
+    /// Of every feature, whether a piece of its group's union begins there, and ends there.
+    marks: CudaTensor,
+    grad: CudaTensor,
+    args: Option<CudaTensor>,
+    logit: Option<CudaTensor>,
+    right: bool,
+}
+
+/// A part of a gradient, from row `first_row` of it on.
+pub(crate) enum Rows {
+    Matrix { tensor: CudaTensor, first_row: usize },
+    Side { side: Box<Side>, first_row: usize },
+}
+
+impl Rows {
+    /// The same as part of something in which it begins so many rows later.
+    pub(crate) fn later(mut self, rows: usize) -> Self {
+        let (Self::Matrix { first_row, .. } | Self::Side { first_row, .. }) = &mut self;
+        *first_row += rows;
+        self
+    }
+
+    fn argument(&self, columns: usize) -> Vec<Argument> {
+        let place = |first_row: &usize, rows: usize, right: bool| {
+            arguments![*first_row as i32, rows as i32, i32::from(right)]
+        };
+        match self {
+            Self::Matrix { tensor, first_row } => {
+                let none = [Argument::Nothing, Argument::Nothing, Argument::Nothing];
+                let mut members = vec![tensor.read()];
+                members.extend(none);
+                let no_weight = Groups {
+                    count: 1,
+                    size: columns,
+                    total_weight: 0.0,
+                    maximum_weight: 0.0,
+                    kind: 0,
+                };
+                members.extend(no_weight.members());
+                members.extend(place(first_row, tensor.shape[0], false));
+                members
+            }
+            Self::Side { side, first_row } => {
+                let mut members = arguments![
+                    side.marks.read(),
+                    side.grad.read(),
+                    maybe_read(side.args.as_ref()),
+                    maybe_read(side.logit.as_ref())
+                ];
+                members.extend(side.groups.members());
+                members.extend(place(first_row, side.rows, side.right));
+                members
+            }
+        }
+    }
+}
+
+/// How many parts one kernel adds, and bytes of `struct Parts`.
+const PARTS: (usize, usize) = (8, 8 * 96);
+
+/// The sum of parts, zero where there are none, times `factor` if it is given.
+pub(crate) fn add_sides(
+    backend: &CudaBackend,
+    shape: Shape,
+    mut parts: Vec<Rows>,
+    factor: Option<&CudaTensor>,
+) -> Result<CudaTensor> {
+    while parts.len() > PARTS.0 {
+        let rest = parts.split_off(PARTS.0);
+        let tensor = add_sides(backend, shape, parts, None)?;
+        parts = vec![Rows::Matrix { tensor, first_row: 0 }];
+        parts.extend(rest);
+    }
+    let members = parts.iter().flat_map(|part| part.argument(shape[1])).collect();
+    let y = backend.new_tensor(shape)?;
+    let arguments = arguments![
+        Argument::Struct(members, PARTS.1),
+        parts.len() as u32,
+        y.write(),
+        shape[0] as i32,
+        shape[1] as i32,
+        maybe_read(factor),
+        Argument::Nothing,
+        Argument::Nothing,
+        Argument::Nothing
+    ];
+    let module = Operands(backend.precision());
+    backend.run(module, "add_sides", squares(shape), PACK_THREADS, 0, arguments)?;
+    backend.note_maker(&y);
+    Ok(y)
 }
 
 /// The gradients of one operation.
@@ -190,6 +297,8 @@ const MOST_SHARED: usize = 96 * 1024;
 const THREADS: usize = 256;
 /// As in `iqe_eights.cu`.
 const OTHERS: usize = 8;
+/// As in `iqe_rows.cu`.
+const TOGETHER: usize = 128;
 
 impl Backward {
     fn arguments(&self) -> Vec<Argument> {
@@ -205,6 +314,19 @@ impl Backward {
 
     fn width(&self) -> usize {
         self.groups.count * self.groups.size
+    }
+
+    /// By rows, of which a kernel has marked the ends.
+    fn sides(&self, marks: Option<&CudaTensor>, places: [Option<Place>; 3], slots: &mut Slots) {
+        for (place, right) in places.into_iter().zip([false, true]) {
+            if let (Some(place), Some(marks)) = (place, marks) {
+                let (marks, grad) = (marks.clone(), self.grad.clone());
+                let (args, logit) = (self.lengths.args.clone(), self.logit.clone());
+                let rows = self.rows[0];
+                let side = Side { groups: self.groups, rows, marks, grad, args, logit, right };
+                slots.add_side(place, side);
+            }
+        }
     }
 
     fn rows(
@@ -226,14 +348,7 @@ impl Backward {
             self.groups.argument()
         ]);
         let count = self.rows[0] * self.groups.count;
-        if self.order.is_some() {
-            backend.each(Iqe, "iqe_ordered_rows_gradient", count as u32, arguments)?;
-        } else {
-            let lanes = self.groups.size.next_power_of_two().max(8);
-            let blocks = count.div_ceil(THREADS / lanes) as u32;
-            let threads = THREADS as u32;
-            backend.run(IqeRows, "iqe_rows_gradient", blocks, threads, 0, arguments)?;
-        }
+        backend.each(Iqe, "iqe_ordered_rows_gradient", count as u32, arguments)?;
         for (place, gradient) in places.into_iter().zip([dx, dy]) {
             if let Some(place) = place {
                 slots.add(place, gradient);

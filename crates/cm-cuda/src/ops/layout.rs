@@ -113,15 +113,19 @@ pub(crate) fn slice(
 ) -> Result<CudaTensor> {
     let place = backend.place(x);
     let y = cut(backend, x, axis, start, count)?;
-    let shape = x.shape;
-    Ok(backend.record(y, &[place], || {
-        move |backend: &CudaBackend, slots: &mut Slots, dy: CudaTensor| {
+    let (shape, cut_shape) = (x.shape, y.shape);
+    Ok(backend.record_place(y, &[place], |own| {
+        move |backend: &CudaBackend, slots: &mut Slots| {
             let Some(place) = place else { return Ok(()) };
             match axis {
-                Axis::Rows => slots.add_rows(place, dy, start),
-                Axis::Columns => slots.add(place, pad(backend, &dy, shape, start)?),
+                Axis::Rows => slots.hand_on(backend, own, cut_shape, place, start),
+                Axis::Columns => {
+                    if let Some(dy) = slots.take(backend, own, cut_shape)? {
+                        slots.add(place, pad(backend, &dy, shape, start)?);
+                    }
+                    Ok(())
+                }
             }
-            Ok(())
         }
     }))
 }

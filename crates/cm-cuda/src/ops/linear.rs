@@ -28,7 +28,7 @@ pub(crate) fn linear(
     Ok(backend.record_place(y, &places, |place| {
         let (x, w) = (x.clone(), w.clone());
         move |backend: &CudaBackend, slots: &mut Slots| {
-            let Some(dz) = slots.take(backend, place, shape, slope.as_ref())? else {
+            let Some(dz) = slots.take_operand(backend, place, shape, slope.as_ref())? else {
                 return Ok(());
             };
             let [x_place, w_place, b_place] = places;
