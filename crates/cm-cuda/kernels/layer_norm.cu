@@ -50,6 +50,72 @@ KERNEL(layer_norm_gradient,
     }
 }
 
+// The same for rows of 32 LANE numbers or somewhat fewer, which stay in registers: all loads are
+// under way together.
+constexpr unsigned LANE = 16;
+
+template <typename Each>
+static __device__ __forceinline__ void each_of_lane(unsigned columns, Each each) {
+#pragma unroll
+    for (unsigned k = 0; k < LANE; k++) {
+        unsigned i = 32 * k + (threadIdx.x & 31);
+        if (i < columns) each(k, i);
+    }
+}
+
+KERNEL(layer_norm_held,
+    Mat x, Mat gain, Mat bias, Mat normal, Mat deviation, Mat y, unsigned rows, unsigned columns,
+    float epsilon) {
+    after_others();
+    unsigned row = FIRST >> 5, lane = threadIdx.x & 31;
+    if (row >= rows) return;
+    const float* in = at(x) + (size_t)row * columns;
+    float* centred = at(normal) + (size_t)row * columns;
+    float* out = at(y) + (size_t)row * columns;
+    const float *gains = at(gain), *biases = at(bias);
+    float own[LANE], g[LANE], b[LANE];
+    each_of_lane(columns, [&](unsigned k, unsigned i) {
+        own[k] = in[i], g[k] = gains[i], b[k] = biases[i];
+    });
+    float sum = 0.0f, squares = 0.0f;
+    each_of_lane(columns, [&](unsigned k, unsigned) { sum += own[k]; });
+    float mean = warp_sum(sum) / (float)columns;
+    each_of_lane(columns, [&](unsigned k, unsigned) {
+        squares += (own[k] - mean) * (own[k] - mean);
+    });
+    float spread = sqrtf(warp_sum(squares) / (float)columns + epsilon);
+    each_of_lane(columns, [&](unsigned k, unsigned i) {
+        float h = (own[k] - mean) / spread;
+        centred[i] = h;
+        out[i] = g[k] * h + b[k];
+    });
+    if (lane == 0) at(deviation)[row] = spread;
+}
+
+KERNEL(layer_norm_gradient_held,
+    Mat dy, Mat gain, Mat normal, Mat deviation, Mat dx, unsigned rows, unsigned columns) {
+    after_others();
+    unsigned row = FIRST >> 5;
+    if (row >= rows) return;
+    const float* grad = at(dy) + (size_t)row * columns;
+    const float* centred = at(normal) + (size_t)row * columns;
+    const float* gains = at(gain);
+    float* out = at(dx) + (size_t)row * columns;
+    float own[LANE], h[LANE], spread = at(deviation)[row];
+    each_of_lane(columns, [&](unsigned k, unsigned i) {
+        own[k] = __fmul_rn(grad[i], gains[i]), h[k] = centred[i];
+    });
+    float sum = 0.0f, along = 0.0f;
+    each_of_lane(columns, [&](unsigned k, unsigned) {
+        sum += own[k];
+        along += own[k] * h[k];
+    });
+    float mean = warp_sum(sum) / (float)columns, slope = warp_sum(along) / (float)columns;
+    each_of_lane(columns, [&](unsigned k, unsigned i) {
+        out[i] = (own[k] - mean - h[k] * slope) / spread;
+    });
+}
+
 // Each row divided by its length plus `epsilon`, one warp a row.
 KERNEL(l2_normalize, Mat x, Mat y, unsigned rows, unsigned columns, float epsilon) {
     after_others();

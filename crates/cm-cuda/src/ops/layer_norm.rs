@@ -1,5 +1,7 @@
 //! Layer normalisation, and rows of length 1.
 
+use std::ops::RangeInclusive;
+
 use cm_nn::Result;
 
 use super::arguments;
@@ -8,6 +10,10 @@ use crate::backend::CudaBackend;
 use crate::compile::Module::LayerNorm;
 use crate::tape::Slots;
 use crate::tensor::CudaTensor;
+
+/// Columns of rows that a warp keeps in registers, as `layer_norm.cu` can: narrower ones are as
+/// fast without.
+const HELD: RangeInclusive<usize> = 257..=512;
 
 pub(crate) fn layer_norm(
     backend: &CudaBackend,
@@ -31,7 +37,9 @@ pub(crate) fn layer_norm(
         columns as u32,
         epsilon
     ];
-    backend.warps(LayerNorm, "layer_norm", rows, arguments)?;
+    let is_held = HELD.contains(&columns);
+    let kernel = if is_held { "layer_norm_held" } else { "layer_norm" };
+    backend.warps(LayerNorm, kernel, rows, arguments)?;
     Ok(backend.record(y, &places, || {
         let gain = gain.clone();
         move |backend: &CudaBackend, slots: &mut Slots, dy: CudaTensor| {
@@ -53,7 +61,8 @@ pub(crate) fn layer_norm(
                 rows as u32,
                 columns as u32
             ];
-            backend.warps(LayerNorm, "layer_norm_gradient", rows, arguments)?;
+            let kernel = if is_held { "layer_norm_gradient_held" } else { "layer_norm_gradient" };
+            backend.warps(LayerNorm, kernel, rows, arguments)?;
             slots.add(place, dx);
             Ok(())
         }
