@@ -12,6 +12,7 @@ use crate::launch::{Launch, Use};
 use crate::memory::{Arena, Buffer};
 use crate::operands::{Operands, skip_unread};
 use crate::schedule::Order;
+use crate::share::share;
 use crate::{Device, Error, Result, profile};
 
 /// The kernels of a step, in the order they were asked for.
@@ -123,7 +124,7 @@ impl CudaBackend {
         let Recorder { launches, operands } =
             self.recorder().borrow_mut().take().unwrap_or_default();
         drop(open);
-        let mut launches = operands.with_early(self, launches);
+        let mut launches = share(operands.with_early(self, launches));
         skip_unread(&mut launches);
         let recorded = Recorded::new(self.device(), join_chains(launches))?;
         Ok((result, recorded))

@@ -18,6 +18,7 @@ mod ops;
 mod precision;
 mod profile;
 mod schedule;
+mod share;
 mod tape;
 mod tensor;
 pub mod testing;
