@@ -26,14 +26,19 @@ impl Nodes {
         Self { points, scaled: model.scaled(map.nodes()) }
     }
 
-    /// The nearest nodes as the model sees them, the nearest first.
-    fn near(&self, state: &[f32]) -> Vec<u32> {
-        let mut near: Vec<(f32, u32)> = Vec::with_capacity(NEAR + 1);
+    /// The `count` nearest of some nodes as the model sees them, the nearest first.
+    pub(super) fn near(
+        &self,
+        state: &[f32],
+        count: usize,
+        among: impl Fn(usize) -> bool,
+    ) -> Vec<u32> {
+        let mut near: Vec<(f32, u32)> = Vec::with_capacity(count + 1);
         for (node, other) in self.scaled.chunks_exact(state.len()).enumerate() {
             let away = other.iter().zip(state).map(|(a, b)| (a - b) * (a - b)).sum::<f32>();
-            if near.len() < NEAR || away < near[NEAR - 1].0 {
+            if (near.len() < count || away < near[count - 1].0) && among(node) {
                 near.insert(near.partition_point(|known| known.0 <= away), (away, node as u32));
-                near.truncate(NEAR);
+                near.truncate(count);
             }
         }
         near.into_iter().map(|(_, node)| node).collect()
@@ -63,7 +68,9 @@ pub(super) fn find(
     };
     let scaled = model.scaled(states);
     let asked: Vec<(usize, u32)> = (scaled.chunks_exact(map.width).enumerate())
-        .flat_map(|(at, state)| nodes.near(state).into_iter().map(move |node| (at, node)))
+        .flat_map(|(at, state)| {
+            nodes.near(state, NEAR, |_| true).into_iter().map(move |node| (at, node))
+        })
         .collect();
     let [from, to] = pairs(&asked)?;
     let along = measure.rows(&from, &to)?;

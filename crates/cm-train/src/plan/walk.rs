@@ -23,13 +23,17 @@ pub struct Walked {
 const OFF: f32 = 1.5;
 /// Nodes ahead that are looked at together.
 const WINDOW: usize = 4;
-/// Looks at where an episode is within the steps that the policy is sent ahead.
+/// Looks at where an episode is within the steps that the policy is sent ahead, where distances only
+/// say which node is nearer. Else one is enough.
 const LOOKS: usize = 2;
 /// An episode that comes no nearer to its target in so many times the steps that it was sent ahead
 /// is stuck. Where distances only say which node is nearer, half as many.
 const PATIENCE: usize = 2;
 /// How often the wait of an episode without a way is doubled, at most.
 const LONGEST: usize = 4;
+/// How many nodes of a large map are asked about where no link leads to one with a way.
+const SOME: usize = 32;
+
 /// Every episode of an evaluation on its way.
 pub(crate) struct Walker<'a> {
     map: &'a RoadMap,
@@ -49,7 +53,8 @@ impl<'a> Walker<'a> {
     /// `nodes` are those of the map.
     pub(crate) fn new(map: &'a RoadMap, model: &'a Model, nodes: &'a Nodes) -> Result<Self> {
         let measure = Measure::new(model)?;
-        let every = (map.rule.steps as usize / LOOKS).max(1);
+        let looks = if map.rule.noisy { LOOKS } else { 1 };
+        let every = (map.rule.steps as usize / looks).max(1);
         let (walks, walked) = (BTreeMap::new(), Walked::default());
         Ok(Self { map, measure, model, nodes, walks, goals: None, every, clock: 0, walked })
     }
@@ -203,7 +208,7 @@ impl<'a> Walker<'a> {
             let Some(walk) = self.walks.get(&of[*place]) else { continue };
             let near = match walk.best(&near) {
                 Some(_) => near,
-                None => self.within_reach(walk, &gather(points, [*place])?)?,
+                None => self.within_reach(walk, states, points, *place)?,
             };
             let walk = self.walks.get_mut(&of[*place]);
             if !walk.is_some_and(|walk| walk.take(&near)) {
@@ -246,14 +251,26 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// The nodes with a way that are no farther from a point than the policy is sent.
-    fn within_reach(&self, walk: &Walk, point: &Points) -> Result<Vec<(u32, f32)>> {
-        let has_way = |node: &usize| walk.ways[*node].remaining.is_finite();
-        let nodes: Vec<usize> = (0..walk.ways.len()).filter(has_way).collect();
-        let points = gather(&self.nodes.points, nodes.iter().copied())?;
-        let near = nodes.into_iter().zip(self.measure.pairs(point, &points)?);
-        let near = near.filter(|(_, distance)| *distance <= self.map.rule.reach);
-        Ok(near.map(|(node, distance)| (node as u32, distance)).collect())
+    /// Nodes with a way that are no farther than the policy is sent from the state at a place; on a
+    /// large map of the nearest ones as the model sees them.
+    fn within_reach(
+        &self,
+        walk: &Walk,
+        states: &[f32],
+        points: &Points,
+        place: usize,
+    ) -> Result<Vec<(u32, f32)>> {
+        let has_way = |node: usize| walk.ways[node].remaining.is_finite();
+        let nodes = match is_large(self.map) {
+            true => {
+                let state = &states[place * self.map.width..][..self.map.width];
+                self.nodes.near(&self.model.scaled(state), SOME, has_way)
+            }
+            false => (0..).take(walk.ways.len()).filter(|&node| has_way(node as usize)).collect(),
+        };
+        let to = gather(&self.nodes.points, nodes.iter().map(|&node| node as usize))?;
+        let near = nodes.into_iter().zip(self.measure.pairs(&gather(points, [place])?, &to)?);
+        Ok(near.filter(|(_, distance)| *distance <= self.map.rule.reach).collect())
     }
 
     /// Sends those of the episodes `fresh` that have a path along it; `of` says which stand at
