@@ -11,7 +11,7 @@ const FEW: usize = 256;
 /// So are those of states of more numbers: the nearest by all of them may be somewhere else.
 const NARROW: usize = 8;
 /// Otherwise the metric decides between so many nodes, the nearest ones as the model sees states.
-const NEAR: usize = 8;
+const NEAR: usize = 4;
 
 /// The nodes of a map, for a thread.
 pub(crate) struct Nodes {
