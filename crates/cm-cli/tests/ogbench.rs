@@ -5,8 +5,10 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 fn cm(folder: &Path, arguments: &[&str]) -> (bool, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cm"));
-    command.current_dir(folder).args(arguments);
+    finish(Command::new(env!("CARGO_BIN_EXE_cm")).current_dir(folder).args(arguments))
+}
+
+fn finish(command: &mut Command) -> (bool, String) {
     let Output { status, stdout, stderr } = command.output().unwrap();
     let text = String::from_utf8_lossy(&stdout) + String::from_utf8_lossy(&stderr);
     (status.success(), text.into_owned())
@@ -130,7 +132,10 @@ fn what_there_is_not_is_refused_with_what_there_is() {
     refused(&["data", "generate", tasks], &[tasks, MEDIUM, "antmaze-umaze-v2"]);
     refused(&["data", "generate", MEDIUM, "--recipe", "clean"], &["--recipe", "--episodes"]);
     refused(&["data", "generate", "antmaze-umaze", "--npz"], &["--npz", "OGBench"]);
-    let (ok, text) = cm(folder.path(), &["reproduce", "ogbench", "--list-data"]);
+    // Whatever data its user has.
+    let mut list = Command::new(env!("CARGO_BIN_EXE_cm"));
+    list.args(["reproduce", "ogbench", "--list-data"]).env("CM_DATA_DIR", folder.path());
+    let (ok, text) = finish(&mut list);
     assert!(ok && text.lines().filter(|line| line.contains("missing")).count() == 19, "{text}");
     let (ok, text) = cm(folder.path(), &["sweep", "plans", "ogbench"]);
     assert!(ok && text.contains(MEDIUM), "{text}");
