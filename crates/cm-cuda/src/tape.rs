@@ -6,8 +6,8 @@ use cm_nn::{Error, Result, Shape};
 
 use crate::backend::CudaBackend;
 use crate::ops::elementwise::{MOST_CHAINED, Part, add_parts, fill};
-use crate::ops::iqe::{Rows, Side, add_sides};
 use crate::ops::product::Product;
+use crate::ops::sides::{Rows, Side, add_sides};
 use crate::tensor::{CudaCell, CudaTensor};
 
 /// A matrix's place on the tape of one call of `gradients`.

@@ -15,6 +15,7 @@ pub(crate) mod random;
 pub(crate) mod reduce;
 pub(crate) mod residual;
 pub(crate) mod residual_gradient;
+pub(crate) mod sides;
 pub(crate) mod zip;
 
 /// The arguments of a kernel, in their order.

@@ -60,6 +60,20 @@ pub struct Actor<B: Backend> {
 }
 
 /// Which of a batch's goals each row of the policy's loss has, as [`PolicyGoals`] says.
+///
+/// ```
+/// use cm_nn::{DfdxBackend, Var};
+/// use cm_policy::GoalOrder;
+///
+/// let backend = DfdxBackend::new(0);
+/// let column = |values: [f32; 3]| Var::new(&backend, [3, 1], values.to_vec());
+/// let goals = column([1.0, 2.0, 3.0])?;
+/// let permuted = GoalOrder::Permuted(column([2.0, 0.0, 1.0])?);
+/// assert_eq!(permuted.of(&goals)?.to_vec()?, [3.0, 1.0, 2.0]);
+/// let rolled = GoalOrder::Rolled(column([1.0, 0.0, 0.0])?);
+/// assert_eq!(rolled.of(&goals)?.to_vec()?, [3.0, 2.0, 3.0]);
+/// # Ok::<(), cm_nn::Error>(())
+/// ```
 pub enum GoalOrder<B: Backend> {
     /// Its own.
     Own,
