@@ -1,7 +1,5 @@
 //! The node that stands for a state, found without asking the metric about every node.
 
-use std::collections::BTreeMap;
-
 use super::RoadMap;
 use super::measure::{Measure, Points, gather};
 use crate::{Model, Result};
@@ -16,14 +14,16 @@ const NEAR: usize = 4;
 /// The nodes of a map, for a thread.
 pub(crate) struct Nodes {
     pub(super) points: Points,
-    /// As the model sees them.
+    /// As the model sees them: the first number of all nodes, then the second, and so on.
     scaled: Vec<f32>,
 }
 
 impl Nodes {
     /// Of the points of a map's nodes.
     pub(crate) fn new(map: &RoadMap, model: &Model, points: Points) -> Self {
-        Self { points, scaled: model.scaled(map.nodes()) }
+        let scaled = model.scaled(map.nodes());
+        let column = |column: usize| scaled.iter().copied().skip(column).step_by(map.width);
+        Self { points, scaled: (0..map.width).flat_map(column).collect() }
     }
 
     /// The `count` nearest of some nodes as the model sees them, the nearest first.
@@ -33,9 +33,13 @@ impl Nodes {
         count: usize,
         among: impl Fn(usize) -> bool,
     ) -> Vec<u32> {
+        let nodes = self.scaled.len() / state.len();
+        let mut away = vec![0.0; nodes];
+        for (others, own) in self.scaled.chunks_exact(nodes).zip(state) {
+            away.iter_mut().zip(others).for_each(|(away, x)| *away += (x - own) * (x - own));
+        }
         let mut near: Vec<(f32, u32)> = Vec::with_capacity(count + 1);
-        for (node, other) in self.scaled.chunks_exact(state.len()).enumerate() {
-            let away = other.iter().zip(state).map(|(a, b)| (a - b) * (a - b)).sum::<f32>();
+        for (node, away) in away.into_iter().enumerate() {
             if (near.len() < count || away < near[count - 1].0) && among(node) {
                 near.insert(near.partition_point(|known| known.0 <= away), (away, node as u32));
                 near.truncate(count);
@@ -75,30 +79,41 @@ pub(super) fn find(
     let [from, to] = pairs(&asked)?;
     let along = measure.rows(&from, &to)?;
     let against = measure.rows(&to, &from)?;
+    // Of each state the nodes nearby with their distances, and the one that stands for it.
+    let mut nearby = vec![Vec::with_capacity(NEAR); points.rows()];
     let mut least = vec![(f32::INFINITY, 0); points.rows()];
     for ((&(at, node), along), against) in asked.iter().zip(&along).zip(against) {
+        nearby[at].push((node, *along));
         let away = along.max(against);
         if away < least[at].0 {
             least[at] = (away, node);
         }
     }
-    let mut known: BTreeMap<(usize, u32), f32> = asked.into_iter().zip(along).collect();
+    let known = |at: usize, node: u32| nearby[at].iter().find(|(near, _)| *near == node);
     let linked = |at: usize| map.linked(least[at].1, ends);
     let asked: Vec<(usize, u32)> = (0..points.rows())
         .flat_map(|at| linked(at).map(move |node| (at, node)))
-        .filter(|asked| !known.contains_key(asked))
+        .filter(|&(at, node)| known(at, node).is_none())
         .collect();
-    if !asked.is_empty() {
-        let [from, to] = pairs(&asked)?;
-        known.extend(asked.into_iter().zip(measure.rows(&from, &to)?));
-    }
+    let found = match asked.is_empty() {
+        true => Vec::new(),
+        false => {
+            let [from, to] = pairs(&asked)?;
+            measure.rows(&from, &to)?
+        }
+    };
+    let mut found = found.into_iter();
     let near = |at: usize| {
-        let within = |node: u32, longest: f32| {
-            let length = known.get(&(at, node)).copied();
-            length.filter(|length| *length <= longest).map(|length| (node, length))
-        };
-        let own = within(least[at].1, map.rule.reach);
-        own.into_iter().chain(linked(at).filter_map(|node| within(node, map.rule.link))).collect()
+        let own = known(at, least[at].1).filter(|(_, length)| *length <= map.rule.reach);
+        let others = linked(at).filter_map(|node| {
+            let length = match known(at, node) {
+                Some((_, length)) => Some(*length),
+                // In the order in which they were asked for.
+                None => found.next(),
+            };
+            length.filter(|length| *length <= map.rule.link).map(|length| (node, length))
+        });
+        own.copied().into_iter().chain(others).collect()
     };
     Ok((0..points.rows()).map(near).collect())
 }
