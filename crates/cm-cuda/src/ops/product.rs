@@ -208,15 +208,16 @@ impl Operands {
         finish: &Finish<'_>,
         sums: Option<&[CudaTensor; 2]>,
     ) -> Result<CudaTensor> {
-        /// Blocks that keep a device busy, and how many do where other seeds' work is beside it.
+        /// Blocks that keep a device busy.
         const ENOUGH: usize = 96;
+        /// The same where there are several seeds, whose other kernels have more blocks too.
         const ENOUGH_OF_SEEDS: usize = 64;
         /// So few that halves of them still leave room for other kernels.
         const FEW: usize = 64;
         let &Self { shape, squares, precision, .. } = self;
         let (small, large) = (tiles(shape, [64, 64]), tiles(shape, [128, 128]));
         let parts = if (32..ENOUGH).contains(&large) { squares.min(2) } else { 1 };
-        let enough = if parts == 1 { ENOUGH_OF_SEEDS } else { ENOUGH };
+        let enough = if backend.replicas() > 1 { ENOUGH_OF_SEEDS } else { ENOUGH };
         let is_large = large * parts * backend.replicas() >= enough;
         let is_narrow = small * backend.replicas() < FEW;
         let is_layer = finish.bias.is_some() || finish.activation != Activation::Identity;
