@@ -6,6 +6,7 @@
 //! cargo run --release -p cm-train --example walks -- --world ring
 //! ```
 
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
@@ -94,19 +95,23 @@ fn run(arguments: &Arguments, world: Course) -> Result<f64> {
     }
     let task = settings.task.open()?;
     let started = Instant::now();
+    let is_seen = std::io::stderr().is_terminal();
     let report = train(Device::Cpu, &settings, &task, &folder, &AtomicBool::new(false), |event| {
-        if let Event::Validated { step, found } = event {
+        if let Event::Validated { step, found } = event
+            && is_seen
+        {
             let (held_out, training) = (found.held_out.loss, found.training.loss);
             eprint!("\rstep {step}: held-out loss {held_out:.3}, trained on {training:.3}  ");
         }
     })?;
-    eprintln!();
-    println!(
-        "{world}: {} steps in {:.1} s, best at {:?}",
-        report.step,
-        started.elapsed().as_secs_f64(),
-        report.held_out
-    );
+    if is_seen {
+        eprintln!();
+    }
+    print!("{world}: {} steps in {:.1} s", report.step, started.elapsed().as_secs_f64());
+    match report.held_out {
+        Some((step, loss)) => println!(", held-out loss least at step {step}: {loss:.3}"),
+        None => println!(),
+    }
     let exact = world.exact(settings.goals.gamma)?;
     let mut random = Philox::new(9).stream(0, 0x7f0);
     let mut row = || {
