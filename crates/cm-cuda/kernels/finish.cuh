@@ -12,9 +12,11 @@ struct Epilogue {
 
 // A tile ROWS x COLUMNS of C, by ROWS / 64 warpgroups. SLICES blocks of each operand's lines are
 // copied at a time; STAGES such lots are in shared memory, and the tile's sums when these have been
-// multiplied. A multiprocessor has room for RESIDENT tiles.
-template <int HEIGHT, int WIDTH, int LOADED, int LOTS, int RESIDENT>
+// multiplied. A multiprocessor has room for RESIDENT tiles. If it is SHARED, several blocks sum up
+// parts of K.
+template <int HEIGHT, int WIDTH, int LOADED, int LOTS, int RESIDENT, bool SHARED>
 struct Shape {
+    static constexpr bool SPLIT = SHARED;
     static constexpr int ROWS = HEIGHT, COLUMNS = WIDTH, SLICES = LOADED, STAGES = LOTS;
     static constexpr int COUNT = 2 * ROWS, BLOCKS = RESIDENT;
 };
@@ -73,7 +75,7 @@ static __device__ __noinline__ float4 cut(float4 x, int count) {
 
 // A tile's sums as the blocks of a cluster leave them. Each block finishes a strip of columns: its
 // shared memory holds what every block of the cluster has summed up for it, [block][ROWS][line].
-template <typename Shape>
+template <typename Shape, bool SPLIT = Shape::SPLIT>
 struct Strip {
     static constexpr int LOG = Shape::COLUMNS == 32 ? 5 : Shape::COLUMNS == 64 ? 6 : 7;
     int shift, width, line;
@@ -93,6 +95,19 @@ struct Strip {
     }
 };
 
+// The same of one block.
+template <typename Shape>
+struct Strip<Shape, false> {
+    static constexpr int LOG = Shape::COLUMNS == 32 ? 5 : Shape::COLUMNS == 64 ? 6 : 7;
+    static constexpr int shift = 0, width = Shape::COLUMNS, line = width + 4;
+
+    __device__ __forceinline__ Strip(unsigned) {}
+
+    __device__ __forceinline__ float4 gather(const float* tile, int i, int j) const {
+        return *(const float4*)(tile + i * line + j);
+    }
+};
+
 // Waits for all threads of a tile's blocks, and what they wrote.
 static __device__ __forceinline__ void wait_for_all(unsigned blocks) {
     __syncwarp();
@@ -100,66 +115,90 @@ static __device__ __forceinline__ void wait_for_all(unsigned blocks) {
     else cluster_barrier();
 }
 
-// Finishes this block's strip of a tile that begins at `row` and `column` of C [m, n]. Writes
-// f(z + bias) + addend and f'(z + bias) if ACTIVATED, else (z + addend) factor.
+// Four rows of four numbers that a thread finishes, and what belongs to them.
+template <typename Shape, bool ACTIVATED>
+struct Part {
+    int i, j, r, k, count, rows;  // where in the tile and in C, and how much of it is in C
+    bool exists;
+    Patch plus, times;
+    float4 bias;
+
+    // How far apart threads of the same columns are: of a warp, eight have a column each, as wide as
+    // the strip lets them.
+    static __device__ __forceinline__ int apart(const Strip<Shape>& strip) {
+        return strip.width < 16 ? 1 : 2;
+    }
+
+    // The part of number `p` of this block's strip of a tile that begins at `row` and `column` of C
+    // [m, n].
+    __device__ __forceinline__ Part(int p, const Strip<Shape>& strip, int row, int column, int m,
+        int n, bool wide, const Epilogue& e, const Forms& forms) {
+        int narrow = apart(strip), abreast = max(0, strip.LOG - 4 - strip.shift);
+        int rest = p >> (3 + narrow);
+        i = ((rest >> abreast) * 8 + (p >> narrow & 7)) * 4;
+        j = ((rest & ((1 << abreast) - 1)) << 4) + (p & ((1 << narrow) - 1)) * 4;
+        r = row + i, k = column + j;
+        exists = p < (Shape::ROWS / 4) * (strip.width / 4) && forms.hold(r, k);
+        count = max(0, min(4, n - k)), rows = min(4, m - r);
+        const float *b = maybe(e.bias), *factor = maybe(e.factor), *addend = maybe(e.addend);
+        bias = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+        if (!exists) return;
+        if (ACTIVATED && b) bias = four(b + k, count, wide);
+        if (!ACTIVATED && factor) load_patch(times, factor, r, k, m, n, wide);
+        if (addend) load_patch(plus, addend, r, k, m, n, wide);
+    }
+};
+
+// Finishes this block's strip of a tile, whose rows begin `pitch` apart in C; `part` is a thread's
+// first. Writes f(z + bias) + addend and f'(z + bias) if ACTIVATED, else (z + addend) factor.
 template <typename Shape, bool ACTIVATED>
 static __device__ __forceinline__ void finish(
-    const float* tile, Strip<Shape> strip, Mat c, int row, int column, int m, int n,
-    bool wide, const Epilogue& e, const Forms& forms) {
-    // Threads of a warp have eight patches of a column, as wide as the strip lets them.
-    int narrow = strip.width < 16 ? 1 : 2, abreast = max(0, strip.LOG - 4 - strip.shift);
+    Part<Shape, ACTIVATED> part, const float* tile, const Strip<Shape>& strip, Mat c, int row,
+    int column, int m, int n, bool wide, int pitch, const Epilogue& e, const Forms& forms) {
     int patches = (Shape::ROWS / 4) * (strip.width / 4);
     float *out = maybe(c), *slope = maybe(e.slope);
-    const float *bias = maybe(e.bias), *factor = maybe(e.factor), *addend = maybe(e.addend);
-    bool waited = false;
+    bool plus = e.addend.p, times = e.factor.p;
+    wait_for_all(1u << strip.shift);
 #pragma unroll 1
-    for (int p = threadIdx.x;; p += Shape::COUNT) {
-        int rest = p >> (3 + narrow);
-        int i = ((rest >> abreast) * 8 + (p >> narrow & 7)) * 4;
-        int j = ((rest & ((1 << abreast) - 1)) << 4) + (p & ((1 << narrow) - 1)) * 4;
-        int r = row + i, k = column + j;
-        bool exists = p < patches && forms.hold(r, k);
-        int count = max(0, min(4, n - k)), rows = min(4, m - r);
-        // All loads before all stores: the compiler could not move them over.
-        Patch plus, times;
-        float4 b = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-        if (exists) {
-            if (ACTIVATED && bias) b = four(bias + k, count, wide);
-            if (!ACTIVATED && factor) load_patch(times, factor, r, k, m, n, wide);
-            if (addend) load_patch(plus, addend, r, k, m, n, wide);
+    for (int p = threadIdx.x; p < patches;) {
+        if (part.exists) {
+            Patch y, slopes;
+#pragma unroll
+            for (int q = 0; q < 4; q++) {
+                y.row[q] = strip.gather(tile, part.i + q, part.j);
+                if (ACTIVATED) add(y.row[q], part.bias);
+            }
+            if (ACTIVATED) activate(e.activation, y, slopes);
+#pragma unroll
+            for (int q = 0; q < 4; q++) {
+                if (plus) add(y.row[q], part.plus.row[q]);
+                if (!ACTIVATED && times) {
+                    float4 &z = y.row[q], f = part.times.row[q];
+                    z.x *= f.x, z.y *= f.y, z.z *= f.z, z.w *= f.w;
+                }
+            }
+#pragma unroll
+            for (int q = 0; q < 4; q++) {
+                size_t r = part.r + q;
+                if (ACTIVATED && slope && q < part.rows) {
+                    put_four(slope + r * n + part.k, slopes.row[q], part.count, wide);
+                }
+                if (out && q < part.rows) {
+                    put_four(out + r * pitch + part.k, y.row[q], part.count, wide);
+                }
+            }
+            if (part.rows < 4 || part.count < 4) {
+#pragma unroll
+                for (int q = 0; q < 4; q++) {
+                    y.row[q] = cut(y.row[q], q < part.rows ? part.count : 0);
+                }
+            }
+            forms.put(y, part.r, part.k, part.apart(strip));
         }
-        if (!waited) wait_for_all(1u << strip.shift);
-        waited = true;
+        p += Shape::COUNT;
         if (p >= patches) break;
-        if (!exists) continue;
-        Patch y, slopes;
-#pragma unroll
-        for (int q = 0; q < 4; q++) {
-            y.row[q] = strip.gather(tile, i + q, j);
-            if (ACTIVATED) add(y.row[q], b);
-        }
-        if (ACTIVATED) activate(e.activation, y, slopes);
-#pragma unroll
-        for (int q = 0; q < 4; q++) {
-            if (addend) add(y.row[q], plus.row[q]);
-            if (!ACTIVATED && factor) {
-                float4 &z = y.row[q], f = times.row[q];
-                z.x *= f.x, z.y *= f.y, z.z *= f.z, z.w *= f.w;
-            }
-        }
-#pragma unroll
-        for (int q = 0; q < 4; q++) {
-            size_t place = (size_t)(r + q) * n + k;
-            if (ACTIVATED && slope && q < rows) {
-                put_four(slope + place, slopes.row[q], count, wide);
-            }
-            if (out && q < rows) put_four(out + place, y.row[q], count, wide);
-        }
-        if (rows < 4 || count < 4) {
-#pragma unroll
-            for (int q = 0; q < 4; q++) y.row[q] = cut(y.row[q], q < rows ? count : 0);
-        }
-        forms.put(y, r, k, narrow);
+        // All loads before all stores: the compiler could not move them over.
+        part = Part<Shape, ACTIVATED>(p, strip, row, column, m, n, wide, e, forms);
     }
 }
 

@@ -1,13 +1,14 @@
 // C = epilogue(A B) by Hopper's warpgroup products (wgmma) of packed operands, sums in fp32.
 //
-// The blocks of a cluster share one tile of C: each sums up a part of K, sends every block the sums
-// of that block's strip of columns, and finishes its own strip.
+// If a tile of C is SPLIT, the blocks of a cluster share it: each sums up a part of K, sends every
+// block the sums of that block's strip of columns, and finishes its own strip.
 
-// One tile of C [m, n] a cluster. A has `fold` squares along K, which are taken once or twice.
+// One tile of C [m, n], whose rows begin `pitch` apart. A has `fold` squares along K, which are
+// taken once or twice.
 template <typename Shape, bool ACTIVATED>
 static __device__ __forceinline__ void product(
-    Mat a, Mat b, Mat c, int m, int n, int k, int fold, int wide, const Epilogue& epilogue,
-    const Made& made) {
+    Mat a, Mat b, Mat c, int m, int n, int k, int fold, int wide, int pitch,
+    const Epilogue& epilogue, const Made& made) {
     constexpr int ROWS = Shape::ROWS, COLUMNS = Shape::COLUMNS, SLICES = Shape::SLICES;
     constexpr int STAGES = Shape::STAGES, LOT = SLICES * BLOCK_BYTES;
     constexpr int LEFT = ROWS / 64 * LOT, STAGE = LEFT + SLICES * COLUMNS * 128;
@@ -17,9 +18,10 @@ static __device__ __forceinline__ void product(
     char* shared = memory + ((1024 - ((unsigned)__cvta_generic_to_shared(memory) & 1023)) & 1023);
     unsigned base = (unsigned)__cvta_generic_to_shared(shared);
     unsigned arrival = (unsigned)__cvta_generic_to_shared(arrivals);
-    unsigned blocks = cluster_size(), part = cluster_rank();
+    unsigned blocks = 1, part = 0;
+    if constexpr (Shape::SPLIT) blocks = cluster_size(), part = cluster_rank();
     Strip<Shape> strip(blocks);
-    int row = (int)blockIdx.y * ROWS, column = (int)cluster_number() * COLUMNS;
+    int row = (int)blockIdx.y * ROWS, column = (int)(blockIdx.x / blocks) * COLUMNS;
     // Parts are whole squares.
     int squares = (k + 63) >> 6, begin = squares * part >> strip.shift;
     int turns = ((squares * (part + 1) >> strip.shift) - begin) * (64 / SLICE / SLICES);
@@ -63,6 +65,13 @@ static __device__ __forceinline__ void product(
         finish_sums<Shape>(epilogue.partial, epilogue.sums, column + part * strip.width,
             strip.width, n, 2 * squares);
     }
+    // What the result is put together with is on its way meanwhile, if there is room for it.
+    constexpr bool EARLY = !Shape::SPLIT && ROWS == 64;
+    typedef Part<Shape, ACTIVATED> OwnPart;
+    Forms forms(made, m, n, wide);
+    int strip_column = column + part * strip.width;
+    OwnPart early(EARLY ? threadIdx.x : Shape::ROWS * Shape::COLUMNS, strip, row, strip_column, m, n,
+        wide, epilogue, forms);
     Sums<COLUMNS> sums;
     unsigned own = (threadIdx.x >> 7) * LOT;
     for (int turn = 0; turn < turns; turn++) {
@@ -97,33 +106,48 @@ static __device__ __forceinline__ void product(
     float* slot = tile + (part * ROWS + i) * strip.line + j;
 #pragma unroll
     for (int e = 0; e < COLUMNS / 8; e++) {
-        int owner = 8 * e >> (strip.LOG - strip.shift);
-        float* place = slot + 8 * e - owner * strip.width;
-        put_remote(place, owner, make_float2(sums.sum[4 * e], sums.sum[4 * e + 1]));
-        place += 8 * strip.line;
-        put_remote(place, owner, make_float2(sums.sum[4 * e + 2], sums.sum[4 * e + 3]));
+        float2 upper = make_float2(sums.sum[4 * e], sums.sum[4 * e + 1]);
+        float2 lower = make_float2(sums.sum[4 * e + 2], sums.sum[4 * e + 3]);
+        if constexpr (Shape::SPLIT) {
+            int owner = 8 * e >> (strip.LOG - strip.shift);
+            float* place = slot + 8 * e - owner * strip.width;
+            put_remote(place, owner, upper);
+            put_remote(place + 8 * strip.line, owner, lower);
+        } else {
+            *(float2*)(slot + 8 * e) = upper;
+            *(float2*)(slot + 8 * e + 8 * strip.line) = lower;
+        }
     }
-    Forms forms(made, m, n, wide);
+    if (!EARLY) {
+        early = OwnPart(
+            threadIdx.x, strip, row, strip_column, m, n, wide, epilogue, forms);
+    }
     finish<Shape, ACTIVATED>(
-        tile, strip, c, row, column + part * strip.width, m, n, wide, epilogue, forms);
+        early, tile, strip, c, row, strip_column, m, n, wide, pitch, epilogue, forms);
 }
 
 #define PRODUCT(NAME, SHAPE, ACTIVATED)                                                           \
     BOUNDED_KERNEL(NAME##_##SHAPE, (SHAPE::COUNT, SHAPE::BLOCKS),                                 \
-        Mat a, Mat b, Mat c, int m, int n, int k, int fold, int wide, Epilogue epilogue,          \
-        Mat rows, Mat columns, Mat sums) {                                                        \
+        Mat a, Mat b, Mat c, int m, int n, int k, int fold, int wide, int pitch,                  \
+        Epilogue epilogue, Mat rows, Mat columns, Mat sums) {                                     \
         product<SHAPE, ACTIVATED>(                                                                \
-            a, b, c, m, n, k, fold, wide, epilogue, {rows, columns, sums});                       \
+            a, b, c, m, n, k, fold, wide, pitch, epilogue, {rows, columns, sums});                \
     }
 
 // For few tiles and for many, as `ops/product.rs` chooses them.
-typedef Shape<64, 32, 64 / SLICE, 3 * SLICE / 32, 3> narrow;
-typedef Shape<64, 64, 64 / SLICE, 2 * SLICE / 32, 3> small;
-typedef Shape<128, 128, 1, 3, 2> large;
+typedef Shape<64, 32, 64 / SLICE, 3 * SLICE / 32, 3, false> narrow;
+typedef Shape<64, 64, 64 / SLICE, 2 * SLICE / 32, 3, false> small;
+typedef Shape<64, 64, 64 / SLICE, 2 * SLICE / 32, 3, true> small_split;
+typedef Shape<128, 128, 1, 3, 2, false> large;
+typedef Shape<128, 128, 1, 3, 2, true> large_split;
 
 PRODUCT(layer, narrow, true)
 PRODUCT(layer, small, true)
+PRODUCT(layer, small_split, true)
 PRODUCT(layer, large, true)
+PRODUCT(layer, large_split, true)
 PRODUCT(gradient, narrow, false)
 PRODUCT(gradient, small, false)
+PRODUCT(gradient, small_split, false)
 PRODUCT(gradient, large, false)
+PRODUCT(gradient, large_split, false)

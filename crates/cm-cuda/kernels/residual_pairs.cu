@@ -127,9 +127,6 @@ static __device__ __forceinline__ void few(Mat x, Mat y, Mat distances, Mat norm
     constexpr unsigned TM = 32, TN = 16, ROWS = TM + TN;
     constexpr unsigned UNIT = SHORT ? CHUNK : 2 * CHUNK;
     extern __shared__ __align__(16) float memory[];
-    // Of each warp: its norms or maxima; its sums of squares or maxima and their arguments.
-    __shared__ __align__(16) float found[8][TM * TN];
-    __shared__ __align__(16) float found_quads[SHORT ? 1 : 4][TM * TN];
     __shared__ int bad[ROWS];
     Points p = points_of(x, y, n, m, split, TM, TN);
     unsigned lane = threadIdx.x & 31, warp = threadIdx.x >> 5, slice = warp & 3;
@@ -140,7 +137,10 @@ static __device__ __forceinline__ void few(Mat x, Mat y, Mat distances, Mat norm
     float *norm_out = maybe(norms), *arg_out = maybe(args), *out = at(distances);
     Block block(p, p.row + u_row, p.column + v_row - TM,
         (m & 3) == 0 && (((size_t)norm_out | (size_t)arg_out) & 15) == 0);
+    // What each warp has found takes the place of its unit: norms or maxima, or sums of squares or
+    // maxima and their arguments.
     float* stage = memory + warp * ROWS * UNIT;
+    auto found = [&](unsigned warp, unsigned place) { return memory[warp * ROWS * UNIT + place]; };
     // Units are chunks or components; four are taken at a time.
     unsigned longest = max(split.symmetric, split.asymmetric);
     unsigned units = SHORT ? split.components : (longest + UNIT - 1) / UNIT;
@@ -205,13 +205,13 @@ static __device__ __forceinline__ void few(Mat x, Mat y, Mat distances, Mat norm
                     }
                 }
             }
+            __syncwarp();
 #pragma unroll
             for (int i = 0; i < 4; i++) {
-                unsigned place = (u_row + i) * TN + v_row - TM;
-                *(float4*)&found[warp][place] =
-                    make_float4(mine[i][0], mine[i][1], mine[i][2], mine[i][3]);
+                float* place = stage + (u_row + i) * TN + v_row - TM;
+                *(float4*)place = make_float4(mine[i][0], mine[i][1], mine[i][2], mine[i][3]);
                 if (!SHORT && is_max) {
-                    *(float4*)&found_quads[slice][place] =
+                    *(float4*)(place + TM * TN) =
                         make_float4(quads[i][0], quads[i][1], quads[i][2], quads[i][3]);
                 }
             }
@@ -222,14 +222,14 @@ static __device__ __forceinline__ void few(Mat x, Mat y, Mat distances, Mat norm
 #pragma unroll
                 for (int q = 0; q < 4; q++) {
                     if constexpr (SHORT) {
-                        totals[e] += found[q][place];
-                        maxima[e] += found[4 + q][place];
+                        totals[e] += found(q, place);
+                        maxima[e] += found(4 + q, place);
                     } else {
-                        squares[e] += found[q][place];
-                        int most = __float_as_int(found[4 + q][place]);
+                        squares[e] += found(q, place);
+                        int most = __float_as_int(found(4 + q, place));
                         if (most > largest[e]) {
                             largest[e] = most;
-                            args[e] = __float_as_int(found_quads[q][place]);
+                            args[e] = __float_as_int(found(4 + q, place + TM * TN));
                         }
                     }
                 }

@@ -6,13 +6,6 @@ static __device__ __forceinline__ unsigned cluster_size() {
     return x;
 }
 
-// Which of the clusters along the grid's first axis.
-static __device__ __forceinline__ unsigned cluster_number() {
-    unsigned x;
-    asm("mov.u32 %0, %%clusterid.x;\n" : "=r"(x));
-    return x;
-}
-
 static __device__ __forceinline__ unsigned cluster_rank() {
     unsigned x;
     asm("mov.u32 %0, %%cluster_ctaid.x;\n" : "=r"(x));

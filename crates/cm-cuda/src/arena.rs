@@ -11,7 +11,7 @@ use crate::schedule::Order;
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(crate) bytes: usize,
-    /// The steps that use it, ascending; the first one writes it.
+    /// The steps that use it, ascending; the first ones write it.
     pub(crate) steps: Vec<usize>,
     /// Whether it is needed after the step, so that nothing may take its place over.
     pub(crate) is_kept: bool,
@@ -53,8 +53,9 @@ pub(crate) fn plan(requests: &[Request], order: &Order) -> Plan {
 
 /// Whether `late` may have the memory of `early`.
 fn may_follow(early: &Request, late: &Request, order: &Order) -> bool {
-    let Some(&first) = late.steps.first() else { return false };
-    !early.is_kept && early.steps.iter().all(|&step| order.comes_before(step, first))
+    // Not only before the first: several may write parts of it, in any order.
+    let is_before = |step: usize| late.steps.iter().all(|&other| order.comes_before(step, other));
+    !early.is_kept && !late.steps.is_empty() && early.steps.iter().all(|&step| is_before(step))
 }
 
 /// Where `size` bytes fit between the taken ranges with the least left over; else behind them.

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use crate::abreast::store_abreast;
 use crate::arena::{self, Request};
 use crate::backend::CudaBackend;
 use crate::driver::{Graph, GraphBuilder};
@@ -49,8 +50,12 @@ impl Recorded {
         let order = Order::new(&launches.iter().map(uses).collect::<Vec<_>>());
         place_buffers(device, &launches, &order)?;
         let mut graph = GraphBuilder::new(device.context())?;
+        // What has the longest way to go comes first.
+        let following = order.following();
+        let longest = following.iter().copied().max().unwrap_or(0).max(1);
         for (step, launch) in launches.iter().enumerate() {
-            device.add_to_graph(&mut graph, launch, order.waits(step))?;
+            let urgency = following[step] as f32 / longest as f32;
+            device.add_to_graph(&mut graph, launch, order.waits(step), urgency)?;
         }
         let profile = Cell::new(Some(order).filter(|_| profile::is_wanted()));
         Ok(Self { graph: graph.finish()?, launches, profile })
@@ -126,7 +131,8 @@ impl CudaBackend {
         drop(open);
         let mut launches = share(operands.with_early(self, launches));
         skip_unread(&mut launches);
-        let recorded = Recorded::new(self.device(), join_chains(launches))?;
+        let launches = store_abreast(join_chains(launches));
+        let recorded = Recorded::new(self.device(), launches)?;
         Ok((result, recorded))
     }
 

@@ -110,14 +110,15 @@ impl Device {
         self.inner.context.launch(kernel, launch.shape, &launch.pack()?)
     }
 
-    /// Adds a kernel to a graph.
+    /// Adds a kernel to a graph, as [`GraphBuilder::push`] has it.
     pub(crate) fn add_to_graph(
         &self,
         graph: &mut GraphBuilder<'_>,
         launch: &Launch,
         after: &[usize],
+        urgency: f32,
     ) -> Result<()> {
-        graph.push(self.kernel(launch)?, launch.shape, &launch.pack()?, after)
+        graph.push(self.kernel(launch)?, launch.shape, &launch.pack()?, after, urgency)
     }
 
     fn kernel(&self, launch: &Launch) -> Result<driver::Kernel> {

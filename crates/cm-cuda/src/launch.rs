@@ -19,6 +19,8 @@ pub(crate) struct View {
 pub(crate) enum Use {
     Read,
     Write,
+    /// Writes rows or columns that no other kernel does.
+    Part,
     /// Reads, then overwrites.
     Update,
 }

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod abreast;
 mod arena;
 mod backend;
 mod capture;

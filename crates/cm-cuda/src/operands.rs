@@ -31,7 +31,7 @@ pub(crate) enum Form {
 }
 
 /// Rows and columns of the squares that operands are made of.
-const SIDE: usize = 64;
+pub(crate) const SIDE: usize = 64;
 /// Threads of a block that packs one square.
 pub(crate) const PACK_THREADS: u32 = 256;
 /// Entries of `struct PackTable`, and bytes of one.

@@ -23,7 +23,7 @@ pub(crate) fn print(device: &Device, launches: &[Launch], order: &Order) -> Resu
         let mut graph = GraphBuilder::new(device.context())?;
         for repeat in 0..REPEATS {
             let before = repeat.checked_sub(1);
-            device.add_to_graph(&mut graph, launch, before.as_slice())?;
+            device.add_to_graph(&mut graph, launch, before.as_slice(), 0.0)?;
         }
         let graph = graph.finish()?;
         let run = || device.context().launch_graph(&graph);

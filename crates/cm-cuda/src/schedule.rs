@@ -18,13 +18,15 @@ impl Order {
     pub(crate) fn new(uses: &[Vec<(u64, Use)>]) -> Self {
         let words = uses.len().div_ceil(64);
         let mut order = Self { before: Vec::new(), waits: Vec::new() };
-        // The last writer of each buffer, and who has read it since.
-        let mut writers = HashMap::<u64, usize>::new();
+        // The last writers of each buffer, several of parts of it, and who has read it since.
+        let mut writers = HashMap::<u64, Vec<(usize, Use)>>::new();
         let mut readers = HashMap::<u64, Vec<usize>>::new();
         for (step, uses) in uses.iter().enumerate() {
             let mut waits = Vec::new();
             for &(buffer, what) in uses {
-                waits.extend(writers.get(&buffer));
+                let before = writers.get(&buffer).into_iter().flatten();
+                let before = before.filter(|(_, other)| [what, *other] != [Use::Part; 2]);
+                waits.extend(before.map(|(step, _)| step));
                 if what != Use::Read {
                     waits.extend(readers.get(&buffer).into_iter().flatten());
                 }
@@ -32,10 +34,14 @@ impl Order {
             for &(buffer, what) in uses {
                 if what == Use::Read {
                     readers.entry(buffer).or_default().push(step);
-                } else {
-                    writers.insert(buffer, step);
-                    readers.remove(&buffer);
+                    continue;
                 }
+                let writers = writers.entry(buffer).or_default();
+                let has_readers = readers.remove(&buffer).is_some();
+                if has_readers || what != Use::Part {
+                    writers.clear();
+                }
+                writers.push((step, what));
             }
             order.push(words, step, waits);
         }
@@ -69,6 +75,17 @@ impl Order {
         self.before[late][early / 64] >> (early % 64) & 1 == 1
     }
 
+    /// How many steps follow each one, on the longest way to the end.
+    pub(crate) fn following(&self) -> Vec<usize> {
+        let mut following = vec![0; self.waits.len()];
+        for (step, waits) in self.waits.iter().enumerate().rev() {
+            for &wait in waits {
+                following[wait] = following[wait].max(following[step] + 1);
+            }
+        }
+        following
+    }
+
     /// The steps that `step` must wait for, without those that are implied.
     pub(crate) fn waits(&self, step: usize) -> &[usize] {
         &self.waits[step]
@@ -78,7 +95,7 @@ impl Order {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Use::{Read, Update, Write};
+    use Use::{Part, Read, Update, Write};
 
     fn waits(uses: &[Vec<(u64, Use)>]) -> Vec<Vec<usize>> {
         let order = Order::new(uses);
@@ -113,8 +130,34 @@ mod tests {
     }
 
     #[test]
+    fn the_longest_way_to_the_end_counts() {
+        let uses = [
+            vec![(1, Write)],
+            vec![(1, Read), (2, Write)],
+            vec![(2, Read), (3, Write)],
+            vec![(1, Read), (4, Write)],
+            vec![(3, Read), (4, Read)],
+        ];
+        assert_eq!(Order::new(&uses).following(), [3, 2, 1, 1, 0]);
+    }
+
+    #[test]
     fn a_kernel_that_uses_a_buffer_twice_does_not_wait_for_itself() {
         assert_eq!(waits(&[vec![(1, Read), (1, Update)], vec![(1, Read)]]), [vec![], vec![0]]);
+    }
+
+    #[test]
+    fn writers_of_parts_do_not_wait_for_each_other_and_readers_wait_for_all() {
+        let uses = [
+            vec![(1, Write)],
+            vec![(1, Part)],
+            vec![(1, Part)],
+            vec![(1, Read)],
+            vec![(1, Part)],
+            vec![(1, Read)],
+        ];
+        let waits = waits(&uses);
+        assert_eq!(waits, [vec![], vec![0], vec![0], vec![1, 2], vec![3], vec![4]]);
     }
 
     #[test]

@@ -21,13 +21,15 @@ impl<'a> GraphBuilder<'a> {
         Ok(Self { context, raw, nodes: Vec::new() })
     }
 
-    /// Adds a kernel that starts when those of the numbers `after` are done.
+    /// Adds a kernel that starts when those of the numbers `after` are done. Of those that could
+    /// start, blocks of the ones with more `urgency`, from 0 to 1, come first.
     pub(crate) fn push(
         &mut self,
         kernel: Kernel,
         shape: LaunchShape,
         packed: &Packed,
         after: &[usize],
+        urgency: f32,
     ) -> Result<()> {
         let LaunchShape { blocks: [x, y, z], threads, shared, cluster } = shape;
         let mut pointers = packed.pointers();
@@ -47,8 +49,8 @@ impl<'a> GraphBuilder<'a> {
         };
         let after = after.iter().map(|&index| self.nodes[index]).collect::<Vec<_>>();
         // More blocks would take the place of those that others wait for.
-        let prepares =
-            self.context.can_prepare() && x * y * z <= self.context.properties.multiprocessors;
+        let few = self.context.properties.multiprocessors / 2;
+        let prepares = self.context.can_prepare() && x * y * z <= few;
         let plain = if prepares { 0 } else { after.len() };
         let mut node = std::ptr::null_mut();
         // SAFETY: as for a launch; the nodes are of this graph.
@@ -58,6 +60,7 @@ impl<'a> GraphBuilder<'a> {
         if prepares {
             self.wait_inside(node, &after)?;
         }
+        self.set_urgency(node, urgency)?;
         if cluster > 1 {
             use sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION as CLUSTER;
             let value = cluster_dimension(cluster);
@@ -66,6 +69,18 @@ impl<'a> GraphBuilder<'a> {
         }
         self.nodes.push(node);
         Ok(())
+    }
+
+    fn set_urgency(&self, node: sys::CUgraphNode, urgency: f32) -> Result<()> {
+        use sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PRIORITY as PRIORITY;
+        // Priorities go from 0 down to a negative number, in equal shares.
+        let highest = self.context.highest;
+        let priority = -((urgency * (1 - highest) as f32) as i32).min(-highest);
+        // SAFETY: a union of plain numbers, of which the one that the attribute has is set.
+        let mut value = unsafe { std::mem::zeroed::<sys::CUlaunchAttributeValue>() };
+        value.priority = priority;
+        // SAFETY: the node is of this graph.
+        unsafe { call!(cuGraphKernelNodeSetAttribute(node, PRIORITY, &value)) }
     }
 
     /// Lets a kernel get ready while those before it still run: it waits for them itself, as every
@@ -89,9 +104,11 @@ impl<'a> GraphBuilder<'a> {
     /// Makes the graph ready to run.
     pub(crate) fn finish(self) -> Result<Graph> {
         self.context.enter()?;
+        use sys::CUgraphInstantiate_flags as Flags;
+        let flags = Flags::CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY.0.into();
         let mut executable = std::ptr::null_mut();
         // SAFETY: the graph is complete and lives until `self` is dropped.
-        unsafe { call!(cuGraphInstantiateWithFlags(&mut executable, self.raw, 0)) }?;
+        unsafe { call!(cuGraphInstantiateWithFlags(&mut executable, self.raw, flags)) }?;
         Ok(Graph { executable })
     }
 }

@@ -67,6 +67,8 @@ pub(crate) struct Context {
     device: sys::CUdevice,
     raw: sys::CUcontext,
     stream: sys::CUstream,
+    /// The number of the highest priority that kernels can have, 0 or less.
+    highest: i32,
     pub(crate) properties: Properties,
 }
 
@@ -105,8 +107,11 @@ impl Context {
         let mut raw = std::ptr::null_mut();
         // SAFETY: the pointer is to a local variable, the device exists.
         unsafe { call!(cuDevicePrimaryCtxRetain(&mut raw, device)) }?;
-        let mut context = Self { device, raw, stream: std::ptr::null_mut(), properties };
+        let mut context =
+            Self { device, raw, stream: std::ptr::null_mut(), highest: 0, properties };
         context.enter()?;
+        // SAFETY: the pointers are to a local variable and a field, and the context is current.
+        unsafe { call!(cuCtxGetStreamPriorityRange(&mut 0, &mut context.highest)) }?;
         let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
         // SAFETY: the pointer is to a field, and the context is current.
         unsafe { call!(cuStreamCreate(&mut context.stream, flags)) }?;

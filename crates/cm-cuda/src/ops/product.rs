@@ -9,7 +9,7 @@ use crate::backend::CudaBackend;
 use crate::compile::Module;
 use crate::driver::LaunchShape;
 use crate::launch::Argument;
-use crate::operands::Form;
+use crate::operands::{Form, SIDE};
 use crate::tensor::{CudaTensor, maybe_read, maybe_write};
 
 /// Which factor of a product is transposed.
@@ -221,15 +221,22 @@ impl Operands {
         let is_large = large * parts * backend.replicas() >= enough;
         let is_narrow = small * backend.replicas() < FEW;
         let is_layer = finish.bias.is_some() || finish.activation != Activation::Identity;
-        // As `hopper.cu` has them: rows and columns, and bytes of operands in shared memory.
-        let (kernel, [rows, columns], operands) = match (is_layer, is_large, is_narrow) {
-            (true, true, _) => ("layer_large", [128, 128], 98_304),
-            (true, _, true) => ("layer_narrow", [64, 32], 73_728),
-            (true, ..) => ("layer_small", [64, 64], 65_536),
-            (false, true, _) => ("gradient_large", [128, 128], 98_304),
-            (false, _, true) => ("gradient_narrow", [64, 32], 73_728),
-            (false, ..) => ("gradient_small", [64, 64], 65_536),
+        // As `hopper.cu` has them: rows and columns of tiles, and bytes of the operands that are in
+        // shared memory at a time.
+        let (kernels, [rows, columns], most) = match (is_large, is_narrow) {
+            (true, _) => (["layer_large", "gradient_large"], [128, 128], 98_304),
+            (_, true) => (["layer_narrow", "gradient_narrow"], [64, 32], 73_728),
+            _ => (["layer_small", "gradient_small"], [64, 64], 65_536),
         };
+        let kernels = match (parts > 1, is_large) {
+            (true, true) => ["layer_large_split", "gradient_large_split"],
+            (true, false) => ["layer_small_split", "gradient_small_split"],
+            _ => kernels,
+        };
+        let kernel = kernels[usize::from(!is_layer)];
+        // Short sums need less, and leave the room to other kernels.
+        let number = if precision == Precision::Bf16 { 2 } else { 4 };
+        let operands = most.min(squares.div_ceil(parts) * SIDE * (rows + columns) * number);
         // The parts' sums take the place of the operands.
         let shared = operands.max(4 * parts * rows * (columns / parts + 4));
         // Whole squares, since what is made of the result is.
@@ -255,6 +262,7 @@ impl Operands {
             64 * squares as i32,
             self.fold as i32,
             i32::from(finish.has_whole_quads(&y)),
+            shape[1] as i32,
             finish.argument(&sums),
             Argument::Nothing,
             Argument::Nothing,
