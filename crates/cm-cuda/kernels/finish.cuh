@@ -6,6 +6,7 @@ struct Epilogue {
     Mat factor;    // multiplies the result
     Mat addend;    // is added to the result
     Mat partial;   // sums of B's lines over 32 each of K
+    Mat before;    // is added to them
     Mat sums;      // receives those over all of K
     int activation;
 };
@@ -205,12 +206,12 @@ static __device__ __forceinline__ void finish(
 // Sums up this strip's columns of `partial` [parts, n]; half of the threads do it.
 template <typename Shape>
 static __device__ __forceinline__ void finish_sums(
-    Mat partial, Mat sums, int column, int width, int n, int parts) {
+    const Epilogue& e, int column, int width, int n, int parts) {
     int j = (int)threadIdx.x - Shape::COUNT / 2;
     if (j < 0 || j >= width || column + j >= n) return;
-    const float* from = at(partial) + column + j;
-    float sum = 0.0f;
+    const float *from = at(e.partial) + column + j, *before = maybe(e.before);
+    float sum = 0.0f, more = before ? before[column + j] : 0.0f;
 #pragma unroll 8
     for (int part = 0; part < parts; part++) sum += from[(size_t)part * n];
-    at(sums)[column + j] = sum;
+    at(e.sums)[column + j] = sum + more;
 }

@@ -3,12 +3,30 @@
 // If a tile of C is SPLIT, the blocks of a cluster share it: each sums up a part of K, sends every
 // block the sums of that block's strip of columns, and finishes its own strip.
 
-// One tile of C [m, n], whose rows begin `pitch` apart. A has `fold` squares along K, which are
-// taken once or twice.
-template <typename Shape, bool ACTIVATED>
+// Operands of several products.
+struct Factors {
+    Mat x[4];
+};
+
+static __device__ __forceinline__ const char* operand_of(const Mat& x, int) {
+    return (const char*)at(x);
+}
+
+static __device__ __forceinline__ const char* operand_of(const Factors& factors, int product) {
+    float* x = at(factors.x[0]);
+#pragma unroll
+    for (int q = 1; q < 4; q++) {
+        if (product == q) x = at(factors.x[q]);
+    }
+    return (const char*)x;
+}
+
+// One tile of C [m, n], whose rows begin `pitch` apart: the sum of `count` products A B. A has
+// `fold` squares along K, which are taken once or twice.
+template <typename Shape, bool ACTIVATED, typename Operand>
 static __device__ __forceinline__ void product(
-    Mat a, Mat b, Mat c, int m, int n, int k, int fold, int wide, int pitch,
-    const Epilogue& epilogue, const Made& made) {
+    const Operand& a, const Operand& b, Mat c, int m, int n, int k, int count, int fold, int wide,
+    int pitch, const Epilogue& epilogue, const Made& made) {
     constexpr int ROWS = Shape::ROWS, COLUMNS = Shape::COLUMNS, SLICES = Shape::SLICES;
     constexpr int STAGES = Shape::STAGES, LOT = SLICES * BLOCK_BYTES;
     constexpr int LEFT = ROWS / 64 * LOT, STAGE = LEFT + SLICES * COLUMNS * 128;
@@ -24,7 +42,7 @@ static __device__ __forceinline__ void product(
     int row = (int)blockIdx.y * ROWS, column = (int)(blockIdx.x / blocks) * COLUMNS;
     // Parts are whole squares.
     int squares = (k + 63) >> 6, begin = squares * part >> strip.shift;
-    int turns = ((squares * (part + 1) >> strip.shift) - begin) * (64 / SLICE / SLICES);
+    int turns = ((squares * (part + 1) >> strip.shift) - begin) * (64 / SLICE / SLICES) * count;
 
     // Each of the first threads makes one of the copies that a lot takes: 64 lines of an operand,
     // or a slice of 32 lines.
@@ -35,9 +53,9 @@ static __device__ __forceinline__ void product(
     int copy = is_left ? threadIdx.x : threadIdx.x - PANELS, lines = is_left ? m : n;
     int period = is_left ? fold : squares, bytes = HALVED && !is_left ? LOT / SLICES / 2 : LOT;
     int first = ((is_left ? row : column) >> 6) + (HALVED ? 0 : copy);
-    const char* source = (const char*)at(is_left ? a : b)
-        + (size_t)min(first, (lines - 1) >> 6) * period * SQUARE_BYTES;
-    if (HALVED && !is_left) source += copy * BLOCK_BYTES + (column & 32) * 128;
+    size_t offset = (size_t)min(first, (lines - 1) >> 6) * period * SQUARE_BYTES;
+    if (HALVED && !is_left) offset += copy * BLOCK_BYTES + (column & 32) * 128;
+    const char* source = (is_left ? operand_of(a, 0) : operand_of(b, 0)) + offset;
     auto fetch = [&](int turn) {
         int stage = turn % STAGES;
         if (threadIdx.x == 0) expect_bytes(arrival + 8 * stage, STAGE);
@@ -45,6 +63,11 @@ static __device__ __forceinline__ void product(
         if (threadIdx.x < PANELS + OTHERS) {
             unsigned target = base + stage * STAGE + (is_left ? 0 : LEFT) + copy * bytes;
             int lot = begin * LOTS + turn;
+            if (count > 1) {
+                int product = lot / (squares * LOTS);
+                lot -= product * squares * LOTS;
+                source = (is_left ? operand_of(a, product) : operand_of(b, product)) + offset;
+            }
             if (lot >= period * LOTS) lot -= period * LOTS;
             copy_bytes(target, source + (size_t)lot * LOT, bytes, arrival + 8 * stage);
         }
@@ -62,8 +85,7 @@ static __device__ __forceinline__ void product(
     __syncthreads();
 
     if (!ACTIVATED && epilogue.sums.p && row == 0) {
-        finish_sums<Shape>(epilogue.partial, epilogue.sums, column + part * strip.width,
-            strip.width, n, 2 * squares);
+        finish_sums<Shape>(epilogue, column + part * strip.width, strip.width, n, 2 * squares);
     }
     // What the result is put together with is on its way meanwhile, if there is room for it.
     constexpr bool EARLY = !Shape::SPLIT && ROWS == 64;
@@ -131,7 +153,15 @@ static __device__ __forceinline__ void product(
         Mat a, Mat b, Mat c, int m, int n, int k, int fold, int wide, int pitch,                  \
         Epilogue epilogue, Mat rows, Mat columns, Mat sums) {                                     \
         product<SHAPE, ACTIVATED>(                                                                \
-            a, b, c, m, n, k, fold, wide, pitch, epilogue, {rows, columns, sums});                \
+            a, b, c, m, n, k, 1, fold, wide, pitch, epilogue, {rows, columns, sums});             \
+    }
+
+#define SUM(SHAPE)                                                                                \
+    BOUNDED_KERNEL(sum_##SHAPE, (SHAPE::COUNT, SHAPE::BLOCKS),                                    \
+        Factors a, Factors b, Mat c, int m, int n, int k, int count, int wide, int pitch,         \
+        Epilogue epilogue, Mat rows, Mat columns, Mat sums) {                                     \
+        product<SHAPE, false>(                                                                    \
+            a, b, c, m, n, k, count, k / 64, wide, pitch, epilogue, {rows, columns, sums});       \
     }
 
 // For few tiles and for many, as `ops/product.rs` chooses them.
@@ -151,3 +181,7 @@ PRODUCT(gradient, small, false)
 PRODUCT(gradient, small_split, false)
 PRODUCT(gradient, large, false)
 PRODUCT(gradient, large_split, false)
+
+SUM(narrow)
+SUM(small)
+SUM(large)

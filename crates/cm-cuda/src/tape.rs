@@ -106,6 +106,23 @@ impl Slots {
         self.arrived[place.slot].push(Contribution::Product(product));
     }
 
+    /// Takes out the gradient of a bias at `place`, if all of it are sums that the last product for
+    /// the weights at `weights` computes: whoever comes after that product may add to them.
+    pub(crate) fn take_sums(&mut self, weights: Place, place: Place) -> Option<CudaTensor> {
+        let [Contribution::Rows(Rows::Matrix { tensor, first_row: 0 })] =
+            &self.arrived[place.slot][..]
+        else {
+            return None;
+        };
+        let is_theirs = match self.arrived[weights.slot].last()? {
+            Contribution::Product(product) => product.has_sums(tensor),
+            Contribution::Rows(_) => false,
+        };
+        let sums = is_theirs.then(|| tensor.clone())?;
+        self.arrived[place.slot].clear();
+        Some(sums)
+    }
+
     /// The gradient of the matrix at `place`, of shape `shape`; `None` if nothing depends on it.
     pub(crate) fn take(
         &mut self,
@@ -143,20 +160,14 @@ impl Slots {
                 Contribution::Product(product) => products.push(product),
             }
         }
-        let Some(last) = products.pop() else {
-            return match parts.len() {
-                0 => Ok(None),
-                _ => add(backend, shape, parts, factor).map(Some),
-            };
-        };
-        let mut sum = match parts.len() {
-            0 => None,
-            _ => Some(add_rows(backend, shape, parts, None)?),
-        };
-        for product in products {
-            sum = Some(product.compute(backend, sum.as_ref(), None)?);
+        match (parts.is_empty(), products.is_empty()) {
+            (true, _) => Product::sum_up(backend, &products, None, factor),
+            (false, true) => add(backend, shape, parts, factor).map(Some),
+            (false, false) => {
+                let sum = add_rows(backend, shape, parts, None)?;
+                Product::sum_up(backend, &products, Some(sum), factor)
+            }
         }
-        last.compute(backend, sum.as_ref(), factor).map(Some)
     }
 }
 

@@ -66,6 +66,12 @@ impl CudaTensor {
         Self { view: View { buffer, offset: offset + start }, shape, place: None }
     }
 
+    /// Whether the two are on the same memory.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let place = |x: &Self| (x.view.buffer.number(), x.view.offset, x.shape);
+        place(self) == place(other)
+    }
+
     /// Whether every row is whole groups of four numbers at aligned addresses.
     pub(crate) fn has_whole_quads(&self) -> bool {
         self.shape[1].is_multiple_of(4) && self.view.offset.is_multiple_of(4)

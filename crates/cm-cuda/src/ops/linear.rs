@@ -35,10 +35,12 @@ pub(crate) fn linear(
             let mut to_w = Product::new(&x, &dz, Kind::Left);
             match b_place {
                 Some(place) if Product::can_sum(backend) => {
-                    slots.add(place, to_w.sum_columns(backend)?);
-                    if !w_place.is_some_and(|w| slots.are_wanted([w, place])) {
+                    let wanted = w_place.filter(|&w| slots.are_wanted([w, place]));
+                    let before = wanted.and_then(|w| slots.take_sums(w, place));
+                    slots.add(place, to_w.sum_columns(backend, before)?);
+                    if wanted.is_none() {
                         // The product may come too late, or never.
-                        to_w.compute(backend, None, None)?;
+                        Product::sum_up(backend, std::slice::from_ref(&to_w), None, None)?;
                     }
                 }
                 Some(place) => slots.add(place, column_sums(backend, &dz, None)?),

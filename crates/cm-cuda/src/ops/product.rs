@@ -28,8 +28,17 @@ pub(crate) struct Product {
     left: CudaTensor,
     right: CudaTensor,
     kind: Kind,
-    /// The sums of the right factor's columns: in parts, and where the whole goes.
-    sums: Option<[CudaTensor; 2]>,
+    sums: Option<ColumnSums>,
+}
+
+/// The sums of the right factor's columns.
+pub(crate) struct ColumnSums {
+    /// Over 32 rows each.
+    parts: CudaTensor,
+    /// What is added to them.
+    before: Option<CudaTensor>,
+    /// Where they go.
+    sums: CudaTensor,
 }
 
 /// What happens to a product before it is stored: `(f(z + bias) + addend) factor`.
@@ -83,30 +92,65 @@ impl Product {
         has_warpgroups(backend)
     }
 
-    /// Computes the sums of the right factor's columns as well, beside the product itself: they
-    /// are there when the product is.
-    pub(crate) fn sum_columns(&mut self, backend: &CudaBackend) -> Result<CudaTensor> {
+    /// Computes the sums of the right factor's columns, and of them and `before`, as well, beside
+    /// the product itself: they are there when the product is.
+    pub(crate) fn sum_columns(
+        &mut self,
+        backend: &CudaBackend,
+        before: Option<CudaTensor>,
+    ) -> Result<CudaTensor> {
         debug_assert_eq!(self.kind, Kind::Left);
         let sums = backend.new_tensor([1, self.right.shape[1]])?;
-        self.sums = Some([backend.operand(&self.right, Form::Sums)?, sums.clone()]);
+        let parts = backend.operand(&self.right, Form::Sums)?;
+        self.sums = Some(ColumnSums { parts, before, sums: sums.clone() });
         Ok(sums)
     }
 
-    /// `(product + addend) factor`.
-    pub(crate) fn compute(
-        &self,
-        backend: &CudaBackend,
-        addend: Option<&CudaTensor>,
-        factor: Option<&CudaTensor>,
-    ) -> Result<CudaTensor> {
-        self.run(backend, &Finish { addend, factor, ..Finish::NONE })
+    /// Whether `x` is what its sums of columns become.
+    pub(crate) fn has_sums(&self, x: &CudaTensor) -> bool {
+        self.sums.as_ref().is_some_and(|own| own.sums.is_same(x))
     }
 
-    pub(crate) fn run(&self, backend: &CudaBackend, finish: &Finish<'_>) -> Result<CudaTensor> {
+    /// `(products + addend) factor`; `None` if there are no products.
+    pub(crate) fn sum_up(
+        backend: &CudaBackend,
+        products: &[Self],
+        addend: Option<CudaTensor>,
+        factor: Option<&CudaTensor>,
+    ) -> Result<Option<CudaTensor>> {
+        let runs = products.chunk_by(|a, b| has_warpgroups(backend) && a.can_join(b));
+        let runs = runs.flat_map(|run| run.chunks(FACTORS)).collect::<Vec<_>>();
+        runs.iter().enumerate().try_fold(addend, |addend, (index, run)| {
+            let factor = factor.filter(|_| index + 1 == runs.len());
+            let finish = Finish { addend: addend.as_ref(), factor, ..Finish::NONE };
+            Self::run_all(backend, run, &finish).map(Some)
+        })
+    }
+
+    /// Whether the sum of the two is one kernel: gradients of what several layers see, if they are
+    /// so small that most of the time is waiting. Those of parameters are better off one by one, as
+    /// soon as each can be.
+    fn can_join(&self, other: &Self) -> bool {
+        let (shape, _) = self.sizes();
+        [self.kind, other.kind] == [Kind::Right; 2]
+            && self.sizes() == other.sizes()
+            && tiles(shape, [SIDE; 2]) < FEW
+    }
+
+    pub(crate) fn run(self, backend: &CudaBackend, finish: &Finish<'_>) -> Result<CudaTensor> {
+        Self::run_all(backend, &[self], finish)
+    }
+
+    /// The sum of products of the same sizes.
+    fn run_all(
+        backend: &CudaBackend,
+        products: &[Self],
+        finish: &Finish<'_>,
+    ) -> Result<CudaTensor> {
         if has_warpgroups(backend) {
-            self.on_warpgroups(backend, finish)
+            Self::on_warpgroups(backend, products, finish)
         } else {
-            self.on_warps(backend, finish)
+            products[0].on_warps(backend, finish)
         }
     }
 
@@ -170,29 +214,42 @@ impl Product {
         Ok(y)
     }
 
-    fn on_warpgroups(&self, backend: &CudaBackend, finish: &Finish<'_>) -> Result<CudaTensor> {
-        let (shape, depth) = self.sizes();
-        let (left, right) = match self.kind {
+    fn on_warpgroups(
+        backend: &CudaBackend,
+        products: &[Self],
+        finish: &Finish<'_>,
+    ) -> Result<CudaTensor> {
+        let first = &products[0];
+        let (shape, depth) = first.sizes();
+        let (left, right) = match first.kind {
             Kind::Plain => (Form::Rows, Form::Columns),
             Kind::Left => (Form::Columns, Form::Columns),
             Kind::Right => (Form::Rows, Form::Rows),
         };
-        let left = backend.operand(&self.left, left)?;
-        let right = backend.operand(&self.right, right)?;
-        let (precision, squares) = (backend.precision(), depth.div_ceil(64));
-        let operands = Operands { left, right, shape, squares, fold: squares, precision };
-        operands.multiply(backend, finish, self.sums.as_ref())
+        let factors = products.iter().map(|product| {
+            let left = backend.operand(&product.left, left)?;
+            Ok([left, backend.operand(&product.right, right)?])
+        });
+        let factors = factors.collect::<Result<_>>()?;
+        let (precision, squares) = (backend.precision(), depth.div_ceil(SIDE));
+        let operands = Operands { factors, shape, squares, fold: squares, precision };
+        operands.multiply(backend, finish, first.sums.as_ref())
     }
 }
 
-/// A product of operands as `operand.cuh` has them.
+/// How many products one kernel sums up.
+const FACTORS: usize = 4;
+/// Tiles of 64 x 64, so few that halves of them still leave room for other kernels.
+const FEW: usize = 64;
+
+/// The sum of a few products of operands as `operand.cuh` has them.
 pub(crate) struct Operands {
-    pub(crate) left: CudaTensor,
-    pub(crate) right: CudaTensor,
+    /// Left and right of each; of several, those that [`Product::sum_up`] joins.
+    pub(crate) factors: Vec<[CudaTensor; 2]>,
     pub(crate) shape: Shape,
-    /// How many squares of 64 sums have terms in.
+    /// How many squares of 64 the sums of each have terms in.
     pub(crate) squares: usize,
-    /// How many of them the left operand has: they are taken once or twice.
+    /// How many of them a left operand has: they are taken once or twice.
     pub(crate) fold: usize,
     pub(crate) precision: Precision,
 }
@@ -206,14 +263,12 @@ impl Operands {
         &self,
         backend: &CudaBackend,
         finish: &Finish<'_>,
-        sums: Option<&[CudaTensor; 2]>,
+        sums: Option<&ColumnSums>,
     ) -> Result<CudaTensor> {
         /// Blocks that keep a device busy.
         const ENOUGH: usize = 96;
         /// The same where there are several seeds, whose other kernels have more blocks too.
         const ENOUGH_OF_SEEDS: usize = 64;
-        /// So few that halves of them still leave room for other kernels.
-        const FEW: usize = 64;
         let &Self { shape, squares, precision, .. } = self;
         let (small, large) = (tiles(shape, [64, 64]), tiles(shape, [128, 128]));
         let parts = if (32..ENOUGH).contains(&large) { squares.min(2) } else { 1 };
@@ -233,10 +288,16 @@ impl Operands {
             (true, false) => ["layer_small_split", "gradient_small_split"],
             _ => kernels,
         };
-        let kernel = kernels[usize::from(!is_layer)];
+        let many = self.factors.len();
+        let kernel = match (many, is_large, is_narrow) {
+            (1, ..) => kernels[usize::from(!is_layer)],
+            (_, true, _) => "sum_large",
+            (_, _, true) => "sum_narrow",
+            _ => "sum_small",
+        };
         // Short sums need less, and leave the room to other kernels.
         let number = if precision == Precision::Bf16 { 2 } else { 4 };
-        let operands = most.min(squares.div_ceil(parts) * SIDE * (rows + columns) * number);
+        let operands = most.min(many * squares.div_ceil(parts) * SIDE * (rows + columns) * number);
         // The parts' sums take the place of the operands.
         let shared = operands.max(4 * parts * rows * (columns / parts + 4));
         // Whole squares, since what is made of the result is.
@@ -249,18 +310,27 @@ impl Operands {
             cluster: parts as u32,
         };
         let sums = match sums {
-            Some([parts, sums]) => [parts.read(), sums.write()],
-            None => [Argument::Nothing, Argument::Nothing],
+            Some(ColumnSums { parts, before, sums }) => {
+                [parts.read(), maybe_read(before.as_ref()), sums.write()]
+            }
+            None => [Argument::Nothing, Argument::Nothing, Argument::Nothing],
+        };
+        let operand = |side: usize| {
+            let mut read = self.factors.iter().map(|factors| factors[side].read());
+            match many {
+                1 => read.next().unwrap_or(Argument::Nothing),
+                _ => Argument::Struct(read.collect(), 16 * FACTORS),
+            }
         };
         let y = backend.new_tensor(shape)?;
         let arguments = arguments![
-            self.left.read(),
-            self.right.read(),
+            operand(0),
+            operand(1),
             y.write(),
             shape[0] as i32,
             shape[1] as i32,
-            64 * squares as i32,
-            self.fold as i32,
+            (SIDE * squares) as i32,
+            if many > 1 { many } else { self.fold } as i32,
             i32::from(finish.has_whole_quads(&y)),
             shape[1] as i32,
             finish.argument(&sums),

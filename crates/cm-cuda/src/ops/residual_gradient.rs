@@ -205,8 +205,7 @@ impl Pairs {
         let blocks = (squares * lines / 64) as u32;
         backend.run(ResidualGradient, "residual_halves", blocks, 256, 0, arguments)?;
         let product = Operands {
-            left: weights[index].clone(),
-            right: halves,
+            factors: vec![[weights[index].clone(), halves]],
             shape: [n, self.split.symmetric],
             squares: 2 * squares,
             fold: squares,
