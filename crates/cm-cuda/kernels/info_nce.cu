@@ -1,13 +1,98 @@
-// Cross entropy of square logits against their diagonal. Rows' and columns' log-sum-exps come from
-// `reduce.cu`; either may be missing.
+// Cross entropy of square logits against their diagonal, and its gradient. Log-sum-exps of rows or
+// of columns may be missing.
 
-KERNEL(info_nce, Mat logits, Mat rows, Mat columns, Mat loss, unsigned n) {
+// Logits as a function of what they are computed of: scale x + shift + column.
+struct Logits {
+    Mat x, column;  // [n, n], and [1, n] or nothing
+    float scale, shift;
+};
+
+struct Values {
+    const float *x, *column;
+    float scale, shift;
+    unsigned n;
+
+    __device__ __forceinline__ Values(const Logits& l, unsigned n)
+        : x(at(l.x)), column(maybe(l.column)), scale(l.scale), shift(l.shift), n(n) {}
+
+    __device__ __forceinline__ float at_place(unsigned i, unsigned j) const {
+        float value = __fadd_rn(__fmul_rn(scale, x[(size_t)i * n + j]), shift);
+        return column ? value + column[j] : value;
+    }
+};
+
+// Blocks have eight warps. For rows, each has one; for columns, 32 threads have one of eight.
+constexpr unsigned GROUPS = 8;
+
+// log sum exp of values of which this thread has those from `first` on, `step` apart: others of the
+// group have the rest, and `larger_of` and `sum_of` put together what all of them have.
+template <typename Value, typename Larger, typename Sum>
+static __device__ __forceinline__ float log_sum_exp(
+    unsigned first, unsigned step, unsigned count, Value value, Larger larger_of, Sum sum_of) {
+    float largest = -INFINITE;
+#pragma unroll 8
+    for (unsigned i = first; i < count; i += step) largest = larger(largest, value(i));
+    largest = larger_of(largest);
+    double sum = 0.0;
+    if (!isinf(largest)) {
+#pragma unroll 8
+        for (unsigned i = first; i < count; i += step) sum += softmax_exp(value(i) - largest);
+    }
+    float total = (float)sum_of(sum);
+    return isinf(largest) ? largest : largest + logf(total);
+}
+
+// The log-sum-exps of rows, then, in blocks from `column_block` on, of columns.
+BOUNDED_KERNEL(info_nce_sums, (256),
+    Logits logits, Mat rows, Mat columns, unsigned n, unsigned column_block) {
     after_others();
-    const float *l = at(logits), *r = maybe(rows), *c = maybe(columns);
+    __shared__ double parts[GROUPS][GROUPS];
+    Values values(logits, n);
+    unsigned lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+    if (blockIdx.x < column_block) {
+        unsigned row = blockIdx.x * GROUPS + warp;
+        if (row >= n) return;
+        float found = log_sum_exp(lane, 32, n,
+            [&](unsigned j) { return values.at_place(row, j); },
+            [](float x) { return warp_larger(x); }, [](double x) { return warp_sum(x); });
+        if (lane == 0) at(rows)[row] = found;
+        return;
+    }
+    unsigned column = (blockIdx.x - column_block) * GROUPS + threadIdx.x % GROUPS;
+    unsigned inside = min(column, n - 1);
+    float found = log_sum_exp(threadIdx.x / GROUPS, 32, n,
+        [&](unsigned i) { return values.at_place(i, inside); },
+        [&](float x) {
+            for (unsigned step = GROUPS; step < 32; step <<= 1) {
+                x = larger(x, __shfl_xor_sync(0xffffffffu, x, step));
+            }
+            if (lane < GROUPS) parts[warp][lane] = x;
+            __syncthreads();
+            for (unsigned p = 0; p < GROUPS; p++) x = larger(x, (float)parts[p][lane % GROUPS]);
+            __syncthreads();
+            return x;
+        },
+        [&](double x) {
+            for (unsigned step = GROUPS; step < 32; step <<= 1) {
+                x += __shfl_xor_sync(0xffffffffu, x, step);
+            }
+            if (lane < GROUPS) parts[warp][lane] = x;
+            __syncthreads();
+            x = 0.0;
+            for (unsigned p = 0; p < GROUPS; p++) x += parts[p][lane % GROUPS];
+            return x;
+        });
+    if (threadIdx.x < GROUPS && column < n) at(columns)[column] = found;
+}
+
+KERNEL(info_nce, Logits logits, Mat rows, Mat columns, Mat loss, unsigned n) {
+    after_others();
+    Values values(logits, n);
+    const float *r = maybe(rows), *c = maybe(columns);
     float row_weight = r ? (c ? 0.5f : 1.0f) : 0.0f, column_weight = c ? (r ? 0.5f : 1.0f) : 0.0f;
     double sum = 0.0;
     for (unsigned i = threadIdx.x; i < n; i += blockDim.x) {
-        double term = -(double)l[(size_t)i * (n + 1)];
+        double term = -(double)values.at_place(i, i);
         if (r) term += row_weight * (double)r[i];
         if (c) term += column_weight * (double)c[i];
         sum += term;
@@ -16,18 +101,21 @@ KERNEL(info_nce, Mat logits, Mat rows, Mat columns, Mat loss, unsigned n) {
     if (threadIdx.x == 0) *at(loss) = (float)(sum / (double)n);
 }
 
-// dl = (softmax - identity) dy / n.
-KERNEL(info_nce_gradient,
-    Mat logits, Mat rows, Mat columns, Mat dy, Mat dl, unsigned n, unsigned count) {
+// dl = (softmax - identity) dy / n, and `factor` times that.
+KERNEL(info_nce_gradient, Logits logits, Mat rows, Mat columns, Mat dy, Mat dl, Mat scaled,
+    float factor, unsigned n, unsigned count) {
     after_others();
-    const float *l = at(logits), *r = maybe(rows), *c = maybe(columns);
-    float* out = at(dl);
+    Values values(logits, n);
+    const float *r = maybe(rows), *c = maybe(columns);
+    float *out = maybe(dl), *out_scaled = maybe(scaled);
     float scale = *at(dy) / (float)n, weight = r && c ? 0.5f * scale : scale;
     for (unsigned i = FIRST; i < count; i += THREADS) {
         unsigned row = i / n, column = i - row * n;
-        float softmax = 0.0f;
-        if (r) softmax += softmax_exp(l[i] - r[row]);
-        if (c) softmax += softmax_exp(l[i] - c[column]);
-        out[i] = weight * softmax - (row == column ? scale : 0.0f);
+        float value = values.at_place(row, column), softmax = 0.0f;
+        if (r) softmax += softmax_exp(value - r[row]);
+        if (c) softmax += softmax_exp(value - c[column]);
+        float g = weight * softmax - (row == column ? scale : 0.0f);
+        if (out) out[i] = g;
+        if (out_scaled) out_scaled[i] = __fmul_rn(factor, g);
     }
 }

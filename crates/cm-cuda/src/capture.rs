@@ -10,6 +10,7 @@ use crate::backend::CudaBackend;
 use crate::driver::{Graph, GraphBuilder};
 use crate::fuse::join_chains;
 use crate::launch::{Launch, Use};
+use crate::logits::join_logits;
 use crate::memory::{Arena, Buffer};
 use crate::operands::{Operands, skip_unread};
 use crate::schedule::Order;
@@ -159,7 +160,7 @@ impl CudaBackend {
         drop(open);
         let mut launches = share(operands.with_early(self, launches));
         skip_unread(&mut launches);
-        let launches = store_abreast(join_chains(launches));
+        let launches = store_abreast(join_logits(join_chains(launches)));
         let recorded = Recorded::new(self.device(), launches)?;
         Ok((result, recorded))
     }

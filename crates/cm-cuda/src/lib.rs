@@ -12,6 +12,7 @@ mod error;
 mod fuse;
 mod heads;
 mod launch;
+mod logits;
 mod memory;
 mod nvrtc;
 mod operands;

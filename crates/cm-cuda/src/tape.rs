@@ -46,7 +46,7 @@ pub(crate) struct Slots {
 enum Contribution {
     Rows(Rows),
     /// A product that is computed when it is known what else it is added to or multiplied by.
-    Product(Product),
+    Product(Box<Product>),
 }
 
 impl Slots {
@@ -103,7 +103,7 @@ impl Slots {
 
     /// Adds a product that need not be computed yet.
     pub(crate) fn add_product(&mut self, place: Place, product: Product) {
-        self.arrived[place.slot].push(Contribution::Product(product));
+        self.arrived[place.slot].push(Contribution::Product(Box::new(product)));
     }
 
     /// Takes out the gradient of a bias at `place`, if all of it are sums that the last product for
@@ -157,7 +157,7 @@ impl Slots {
         for contribution in arrived {
             match contribution {
                 Contribution::Rows(rows) => parts.push(rows),
-                Contribution::Product(product) => products.push(product),
+                Contribution::Product(product) => products.push(*product),
             }
         }
         match (parts.is_empty(), products.is_empty()) {

@@ -44,6 +44,9 @@ pub(crate) mod member {
     pub(crate) const X_ROW: usize = 3;
     pub(crate) const X_COLUMN: usize = 4;
     pub(crate) const OP: usize = 7;
+    pub(crate) const F: usize = 8;
+    pub(crate) const LOW: usize = 9;
+    pub(crate) const HIGH: usize = 10;
 }
 
 /// What is done to each number of a matrix, and to which shape others are repeated.
