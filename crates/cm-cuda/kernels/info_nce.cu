@@ -21,22 +21,36 @@ struct Values {
     }
 };
 
-// Blocks have eight warps. For rows, each has one; for columns, 32 threads have one of eight.
-constexpr unsigned GROUPS = 8;
+// Blocks have eight warps. Two of them have a row, or 32 threads each a column of eight.
+constexpr unsigned ROWS = 4, COLUMNS = 8, WARPS = 8;
 
 // log sum exp of values of which this thread has those from `first` on, `step` apart: others of the
 // group have the rest, and `larger_of` and `sum_of` put together what all of them have.
 template <typename Value, typename Larger, typename Sum>
 static __device__ __forceinline__ float log_sum_exp(
     unsigned first, unsigned step, unsigned count, Value value, Larger larger_of, Sum sum_of) {
+    // The first ones are loaded at once and kept.
+    constexpr unsigned KEPT = 8;
+    float kept[KEPT];
+#pragma unroll
+    for (unsigned q = 0; q < KEPT; q++) {
+        unsigned i = first + q * step;
+        kept[q] = i < count ? value(i) : -INFINITE;
+    }
     float largest = -INFINITE;
-#pragma unroll 8
-    for (unsigned i = first; i < count; i += step) largest = larger(largest, value(i));
+#pragma unroll
+    for (unsigned q = 0; q < KEPT; q++) largest = larger(largest, kept[q]);
+    for (unsigned i = first + KEPT * step; i < count; i += step) {
+        largest = larger(largest, value(i));
+    }
     largest = larger_of(largest);
     double sum = 0.0;
     if (!isinf(largest)) {
-#pragma unroll 8
-        for (unsigned i = first; i < count; i += step) sum += softmax_exp(value(i) - largest);
+#pragma unroll
+        for (unsigned q = 0; q < KEPT; q++) sum += softmax_exp(kept[q] - largest);
+        for (unsigned i = first + KEPT * step; i < count; i += step) {
+            sum += softmax_exp(value(i) - largest);
+        }
     }
     float total = (float)sum_of(sum);
     return isinf(largest) ? largest : largest + logf(total);
@@ -46,43 +60,55 @@ static __device__ __forceinline__ float log_sum_exp(
 BOUNDED_KERNEL(info_nce_sums, (256),
     Logits logits, Mat rows, Mat columns, unsigned n, unsigned column_block) {
     after_others();
-    __shared__ double parts[GROUPS][GROUPS];
+    __shared__ float largest_of[WARPS][COLUMNS];
+    __shared__ double sum_of[WARPS][COLUMNS];
     Values values(logits, n);
     unsigned lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     if (blockIdx.x < column_block) {
-        unsigned row = blockIdx.x * GROUPS + warp;
-        if (row >= n) return;
-        float found = log_sum_exp(lane, 32, n,
-            [&](unsigned j) { return values.at_place(row, j); },
-            [](float x) { return warp_larger(x); }, [](double x) { return warp_sum(x); });
-        if (lane == 0) at(rows)[row] = found;
+        unsigned row = blockIdx.x * ROWS + (warp >> 1), inside = min(row, n - 1);
+        float found = log_sum_exp(threadIdx.x & 63, 64, n,
+            [&](unsigned j) { return values.at_place(inside, j); },
+            [&](float x) {
+                x = warp_larger(x);
+                if (lane == 0) largest_of[warp][0] = x;
+                __syncthreads();
+                return larger(x, largest_of[warp ^ 1][0]);
+            },
+            [&](double x) {
+                x = warp_sum(x);
+                if (lane == 0) sum_of[warp][0] = x;
+                __syncthreads();
+                return x + sum_of[warp ^ 1][0];
+            });
+        if ((threadIdx.x & 63) == 0 && row < n) at(rows)[row] = found;
         return;
     }
-    unsigned column = (blockIdx.x - column_block) * GROUPS + threadIdx.x % GROUPS;
+    unsigned column = (blockIdx.x - column_block) * COLUMNS + lane % COLUMNS;
     unsigned inside = min(column, n - 1);
-    float found = log_sum_exp(threadIdx.x / GROUPS, 32, n,
+    float found = log_sum_exp(threadIdx.x / COLUMNS, 32, n,
         [&](unsigned i) { return values.at_place(i, inside); },
         [&](float x) {
-            for (unsigned step = GROUPS; step < 32; step <<= 1) {
+            for (unsigned step = COLUMNS; step < 32; step <<= 1) {
                 x = larger(x, __shfl_xor_sync(0xffffffffu, x, step));
             }
-            if (lane < GROUPS) parts[warp][lane] = x;
+            if (lane < COLUMNS) largest_of[warp][lane] = x;
             __syncthreads();
-            for (unsigned p = 0; p < GROUPS; p++) x = larger(x, (float)parts[p][lane % GROUPS]);
-            __syncthreads();
+#pragma unroll
+            for (unsigned p = 0; p < WARPS; p++) x = larger(x, largest_of[p][lane % COLUMNS]);
             return x;
         },
         [&](double x) {
-            for (unsigned step = GROUPS; step < 32; step <<= 1) {
+            for (unsigned step = COLUMNS; step < 32; step <<= 1) {
                 x += __shfl_xor_sync(0xffffffffu, x, step);
             }
-            if (lane < GROUPS) parts[warp][lane] = x;
+            if (lane < COLUMNS) sum_of[warp][lane] = x;
             __syncthreads();
             x = 0.0;
-            for (unsigned p = 0; p < GROUPS; p++) x += parts[p][lane % GROUPS];
+#pragma unroll
+            for (unsigned p = 0; p < WARPS; p++) x += sum_of[p][lane % COLUMNS];
             return x;
         });
-    if (threadIdx.x < GROUPS && column < n) at(columns)[column] = found;
+    if (threadIdx.x < COLUMNS && column < n) at(columns)[column] = found;
 }
 
 KERNEL(info_nce, Logits logits, Mat rows, Mat columns, Mat loss, unsigned n) {

@@ -48,9 +48,9 @@ impl<'a> GraphBuilder<'a> {
             ctx: std::ptr::null_mut(),
         };
         let after = after.iter().map(|&index| self.nodes[index]).collect::<Vec<_>>();
-        // More blocks would take the place of those that others wait for.
-        let few = self.context.properties.multiprocessors / 2;
-        let prepares = self.context.can_prepare() && x * y * z <= few;
+        // More threads would take the place of those that others wait for.
+        let few = 64 * self.context.properties.multiprocessors;
+        let prepares = self.context.can_prepare() && x * y * z * threads <= few;
         let plain = if prepares { 0 } else { after.len() };
         let mut node = std::ptr::null_mut();
         // SAFETY: as for a launch; the nodes are of this graph.

@@ -9,8 +9,8 @@ use crate::launch::Argument;
 use crate::tape::Slots;
 use crate::tensor::{CudaTensor, maybe_read, maybe_write};
 
-/// Rows or columns of a block of `info_nce_sums`.
-const GROUPS: usize = 8;
+/// Rows and columns of a block of `info_nce_sums`.
+const GROUPS: [usize; 2] = [4, 8];
 
 pub(crate) fn info_nce(
     backend: &CudaBackend,
@@ -22,9 +22,11 @@ pub(crate) fn info_nce(
     let sums = |shape, is_wanted: bool| is_wanted.then(|| backend.new_tensor(shape)).transpose();
     let rows = sums([n, 1], direction != Direction::Columns)?;
     let columns = sums([1, n], direction != Direction::Rows)?;
-    let blocks = n.div_ceil(GROUPS) as u32;
-    let [of_rows, of_columns] =
-        [&rows, &columns].map(|sums| if sums.is_some() { blocks } else { 0 });
+    let blocks = |sums: &Option<CudaTensor>, group: usize| match sums {
+        Some(_) => n.div_ceil(group) as u32,
+        None => 0,
+    };
+    let (of_rows, of_columns) = (blocks(&rows, GROUPS[0]), blocks(&columns, GROUPS[1]));
     let arguments = arguments![
         Logits::new(logits.read()).argument(),
         maybe_write(rows.as_ref()),
