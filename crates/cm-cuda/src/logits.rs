@@ -80,8 +80,11 @@ impl Joining {
             self.launches[other].as_ref().is_some_and(|launch| writes(launch, number))
         });
         let Some(maker) = maker else { return };
+        let count =
+            self.launches[index].as_ref().and_then(|chain| unsigned(chain.arguments.get(3)?));
         let is_gradient = self.launches[maker].as_ref().is_some_and(|launch| {
             launch.kernel == "info_nce_gradient"
+                && launch.arguments.last().and_then(unsigned) == count
                 && is_whole(&launch.arguments[gradient::RESULT], number)
                 && matches!(launch.arguments[gradient::SCALED], Argument::Nothing)
         });
@@ -230,7 +233,8 @@ mod tests {
         let logits = Logits::new(logits.read()).argument();
         let [rows, columns, dy] = [(); 3].map(|()| tensor([4, 1]).read());
         let nothing = Argument::Nothing;
-        let arguments = arguments![logits, rows, columns, dy, dl.write(), nothing, 1.0_f32, 4_u32];
+        let arguments =
+            arguments![logits, rows, columns, dy, dl.write(), nothing, 1.0_f32, 4_u32, dl.count()];
         launch(Module::InfoNce, "info_nce_gradient", arguments)
     }
 
@@ -298,5 +302,10 @@ mod tests {
         };
         assert_eq!(found(false), (1, false));
         assert_eq!(found(true), (2, true));
+        // Not if it is some rows of it only.
+        let [logits, dl] = [(); 2].map(|()| tensor([4, 4]));
+        let some = tensor([2, 4]);
+        let chain = Chain::load(&dl.at(0, some.shape), some.shape).affine(-2.0, 0.0);
+        assert_eq!(join_logits(vec![gradient_of(&logits, &dl), chain.launch(&some, 1)]).len(), 2);
     }
 }
