@@ -1,5 +1,7 @@
 //! Distances on plain slices.
 
+use pulp::{Arch, Simd, WithSimd};
+
 use super::{Head, Kernel};
 use crate::{Error, Float, Rows, iqe, residual};
 
@@ -94,10 +96,31 @@ pub(super) fn mark_bad_rows<E: Float>(x: Rows<'_, E>, y: Rows<'_, E>, distances:
 
 /// The rows with a feature that is infinite or NaN.
 fn bad_rows<E: Float>(x: Rows<'_, E>) -> Vec<usize> {
-    pulp::Arch::new().dispatch(
-        #[inline(always)]
-        || (0..x.rows()).filter(|&i| !is_finite(x.row(i))).collect(),
-    )
+    Arch::new().dispatch(BadRows(x))
+}
+
+struct BadRows<'a, E>(Rows<'a, E>);
+
+impl<E: Float> WithSimd for BadRows<'_, E> {
+    type Output = Vec<usize>;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) -> Vec<usize> {
+        let mut bad = Vec::new();
+        for i in 0..self.0.rows() {
+            let (row, rest) = E::as_vectors::<S>(self.0.row(i));
+            let rest = E::load(simd, rest);
+            // What is infinite or NaN differs from itself by NaN.
+            let mut differs = E::minus(simd, rest, rest);
+            for &x in row {
+                differs = E::plus(simd, differs, E::minus(simd, x, x));
+            }
+            if E::sum(simd, differs) != E::ZERO {
+                bad.push(i);
+            }
+        }
+        bad
+    }
 }
 
 pub(super) fn same_rows(x: (usize, usize), y: (usize, usize)) -> Result<(), Error> {
@@ -114,10 +137,4 @@ pub(super) fn length<E>(
     } else {
         Err(Error::Length { what, found: slice.len(), expected })
     }
-}
-
-#[inline(always)]
-fn is_finite<E: Float>(row: &[E]) -> bool {
-    // Without short cuts, so that it is vectorised.
-    row.iter().fold(true, |all, value| all & value.is_finite())
 }
