@@ -257,8 +257,7 @@ impl<B: Backend> Cmd1<B> {
 /// `d((s, 0), (g, 0))`: a point is the features of all quasimetrics, one beside the other.
 impl<B: Backend> StateDistance<B> for Cmd1<B> {
     fn points(&self, state: &Var<B>) -> Result<Var<B>> {
-        let none = Var::full(state.backend(), [state.rows(), self.dimensions.action()], 0.0)?;
-        let x = self.features.state_action(state, &none)?;
+        let x = self.features.without_action(state)?;
         let join = |first: &Var<B>, second: &Var<B>| Var::concat_columns(&[first, second]);
         self.quasimetrics.join(|d| d.features(&x), join)
     }

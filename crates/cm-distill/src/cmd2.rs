@@ -231,8 +231,7 @@ impl<B: Backend> Cmd2<B> {
 /// `d((s, 0), (g, 0))`.
 impl<B: Backend> StateDistance<B> for Cmd2<B> {
     fn points(&self, state: &Var<B>) -> Result<Var<B>> {
-        let none = Var::full(state.backend(), [state.rows(), self.dimensions.action()], 0.0)?;
-        self.quasimetric.features(&self.features.state_action(state, &none)?)
+        self.quasimetric.features(&self.features.without_action(state)?)
     }
 
     fn rows(&self, from: &Var<B>, to: &Var<B>) -> Result<Var<B>> {

@@ -172,6 +172,13 @@ impl<B: Backend> Features<B> {
         Var::concat_columns(&[&self.state(state)?, &self.action(action)?])
     }
 
+    /// A state beside zeros where an action belongs.
+    pub fn without_action(&self, state: &Var<B>) -> Result<Var<B>> {
+        // Normalised or not, repeated or not, zeros stay zeros.
+        let none = Var::full(state.backend(), [state.rows(), self.action_columns], 0.0)?;
+        Var::concat_columns(&[&self.state(state)?, &none])
+    }
+
     /// Columns a network sees of a state.
     pub fn state_columns(&self) -> usize {
         self.state_columns
@@ -239,6 +246,11 @@ mod tests {
         assert_eq!(seen, [3.0, 3.0, 3.0, -4.0, -4.0, -4.0]);
         let both = features.state_action(&state, &action).unwrap();
         assert_eq!(both.columns(), features.state_columns() + features.action_columns());
+        let none = Var::full(&backend, [1, 2], 0.0).unwrap();
+        for features in [features, once, sized] {
+            let wanted = features.state_action(&state, &none).unwrap().to_vec().unwrap();
+            assert_eq!(features.without_action(&state).unwrap().to_vec().unwrap(), wanted);
+        }
     }
 
     #[test]
