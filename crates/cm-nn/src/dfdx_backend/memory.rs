@@ -26,13 +26,14 @@ pub(super) struct Pool {
 impl Pool {
     /// A buffer with arbitrary values.
     pub(super) fn take(&self, length: usize) -> Vec<f32> {
-        match self.free.borrow_mut().get_mut(&length).and_then(Vec::pop) {
-            Some(buffer) => {
-                self.kept.set(self.kept.get() - length);
-                buffer
-            }
-            None => vec![0.0; length],
-        }
+        // Nothing shorter is ever kept.
+        let kept = match length < SHORTEST_KEPT {
+            true => None,
+            false => self.free.borrow_mut().get_mut(&length).and_then(Vec::pop),
+        };
+        let Some(buffer) = kept else { return vec![0.0; length] };
+        self.kept.set(self.kept.get() - length);
+        buffer
     }
 
     /// A buffer of zeros.

@@ -1,6 +1,8 @@
 //! Matrix products by the `gemm` crate, whose newer versions use AVX-512 where dfdx 0.13's own do
 //! not.
 
+use pulp::{Arch, Simd, WithSimd};
+
 /// A row-major matrix, or its transpose.
 #[derive(Clone, Copy)]
 pub(super) struct Factor<'a> {
@@ -40,6 +42,9 @@ pub(super) fn product(a: Factor<'_>, b: Factor<'_>, out: &mut [f32], first: bool
     assert_eq!(out.len(), a.rows * b.columns, "size of the result");
     assert_eq!(a.values.len(), a.rows * a.columns, "size of the left factor");
     assert_eq!(b.values.len(), b.rows * b.columns, "size of the right factor");
+    if first && a.rows == 1 && b.column_stride == 1 {
+        return Arch::new().dispatch(OneRow { row: a.values, b: b.values, out });
+    }
     // SAFETY: with the sizes just checked, every address that `gemm` computes from these strides
     // lies inside `a`, `b` and `out`, and `out` is borrowed mutably, so it overlaps neither factor.
     // `gemm` does not read `out` if told so.
@@ -65,5 +70,67 @@ pub(super) fn product(a: Factor<'_>, b: Factor<'_>, out: &mut [f32], first: bool
             false,
             gemm::Parallelism::Rayon(0),
         );
+    }
+}
+
+/// One row times a matrix, with sums that stay in registers: `gemm` reads and writes all of them
+/// for each number of the row. The order of additions is the same.
+struct OneRow<'a> {
+    row: &'a [f32],
+    b: &'a [f32],
+    out: &'a mut [f32],
+}
+
+impl WithSimd for OneRow<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        /// Sums that are independent of each other hide how long each takes.
+        const REGISTERS: usize = 4;
+        let (columns, zero) = (self.out.len(), simd.splat_f32s(0.0));
+        let block = REGISTERS * S::F32_LANES;
+        let whole = columns / block * block;
+        let (blocks, rest) = self.out.split_at_mut(whole);
+        for (out, first) in blocks.chunks_exact_mut(block).zip((0..).step_by(block)) {
+            let mut sums = [zero; REGISTERS];
+            for (&x, b) in self.row.iter().zip(self.b.chunks_exact(columns)) {
+                let x = simd.splat_f32s(x);
+                let b = S::as_simd_f32s(&b[first..first + block]).0;
+                for (sum, &b) in sums.iter_mut().zip(b) {
+                    *sum = simd.mul_add_e_f32s(x, b, *sum);
+                }
+            }
+            S::as_mut_simd_f32s(out).0.copy_from_slice(&sums);
+        }
+        for (out, first) in rest.chunks_mut(S::F32_LANES).zip((whole..).step_by(S::F32_LANES)) {
+            let mut sum = zero;
+            for (&x, b) in self.row.iter().zip(self.b.chunks_exact(columns)) {
+                let b = simd.partial_load_f32s(&b[first..first + out.len()]);
+                sum = simd.mul_add_e_f32s(simd.splat_f32s(x), b, sum);
+            }
+            simd.partial_store_f32s(out, sum);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_row_is_as_in_a_matrix_of_two() {
+        let numbers =
+            |count: usize| (0..count).map(|i| (i as f32 * 0.37).sin()).collect::<Vec<_>>();
+        for (inner, columns) in [(1, 1), (3, 2), (80, 64), (64, 256), (7, 203)] {
+            let (a, b) = (numbers(inner), numbers(inner * columns));
+            let (mut one, mut two) = (vec![f32::NAN; columns], vec![f32::NAN; 2 * columns]);
+            let b = Factor::plain(&b, columns);
+            product(Factor::plain(&a, inner), b, &mut one, true);
+            product(Factor::plain(&a.repeat(2), inner), b, &mut two, true);
+            for (one, two) in one.iter().zip(&two) {
+                assert!((one - two).abs() <= 1e-5, "{inner} x {columns}: {one}, {two}");
+            }
+        }
     }
 }
