@@ -100,10 +100,12 @@ impl Model {
         policy.check_world(world)?;
         let points = Measure::new(self)?.points(map.nodes())?;
         let (shape, values) = (points.shape(), points.to_vec()?);
-        let copied = policy.to_copy()?;
+        // Each thread has a copy of its own model, and needs one of the policy if that is another.
+        let other = (!std::ptr::eq(self, policy)).then(|| policy.to_copy()).transpose()?;
         let prepare = |model: &Model| {
             let points = Var::new(&model.backend, shape, values.clone())?;
-            Ok((Nodes::new(map, model, points), copied.model()?))
+            let policy = other.as_ref().map(Copied::model).transpose()?;
+            Ok((Nodes::new(map, model, points), policy))
         };
         let (outcomes, walked) =
             self.in_shares(plan, prepare, |model, (nodes, policy), numbers| {
@@ -111,6 +113,7 @@ impl Model {
                 let mut send = |numbers: &[usize], seen: &[f32], goals: &mut [f32]| {
                     walker.aim(numbers, seen, goals)
                 };
+                let policy = policy.as_ref().unwrap_or(model);
                 let outcomes = policy.act_in(world, plan, numbers, &mut send)?;
                 Ok((outcomes, walker.walked))
             })?;

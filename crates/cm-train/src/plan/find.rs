@@ -14,7 +14,9 @@ const NEAR: usize = 4;
 /// The nodes of a map, for a thread.
 pub(crate) struct Nodes {
     pub(super) points: Points,
-    /// As the model sees them: the first number of all nodes, then the second, and so on.
+    /// Their numbers, in the order of the first coordinate as the model sees them.
+    order: Vec<u32>,
+    /// The first coordinate of all of them in that order, then the second, and so on.
     scaled: Vec<f32>,
 }
 
@@ -22,26 +24,43 @@ impl Nodes {
     /// Of the points of a map's nodes.
     pub(crate) fn new(map: &RoadMap, model: &Model, points: Points) -> Self {
         let scaled = model.scaled(map.nodes());
-        let column = |column: usize| scaled.iter().copied().skip(column).step_by(map.width);
-        Self { points, scaled: (0..map.width).flat_map(column).collect() }
+        let at = |node: u32, column: usize| scaled[node as usize * map.width + column];
+        let mut order: Vec<u32> = (0..).take(scaled.len() / map.width).collect();
+        order.sort_by(|&a, &b| at(a, 0).total_cmp(&at(b, 0)));
+        let columns = 0..map.width;
+        let scaled = columns.flat_map(|column| order.iter().map(move |&node| at(node, column)));
+        Self { points, scaled: scaled.collect(), order }
     }
 
     /// The `count` nearest of some nodes as the model sees them, the nearest first.
+    ///
+    /// From the state on, by the first coordinate, until that alone is too far.
     pub(super) fn near(
         &self,
         state: &[f32],
         count: usize,
         among: impl Fn(usize) -> bool,
     ) -> Vec<u32> {
-        let nodes = self.scaled.len() / state.len();
-        let mut away = vec![0.0; nodes];
-        for (others, own) in self.scaled.chunks_exact(nodes).zip(state) {
-            away.iter_mut().zip(others).for_each(|(away, x)| *away += (x - own) * (x - own));
-        }
+        let nodes = self.order.len();
+        let apart = |place: usize, column: usize| {
+            let apart = self.scaled[column * nodes + place] - state[column];
+            apart * apart
+        };
         let mut near: Vec<(f32, u32)> = Vec::with_capacity(count + 1);
-        for (node, away) in away.into_iter().enumerate() {
-            if (near.len() < count || away < near[count - 1].0) && among(node) {
-                near.insert(near.partition_point(|known| known.0 <= away), (away, node as u32));
+        let mut above = self.scaled[..nodes].partition_point(|first| *first < state[0]);
+        let mut below = above;
+        while below > 0 || above < nodes {
+            let up = below == 0 || above < nodes && apart(above, 0) < apart(below - 1, 0);
+            let place = if up { above } else { below - 1 };
+            (below, above) = if up { (below, above + 1) } else { (below - 1, above) };
+            let farthest = near.get(count - 1).copied();
+            if farthest.is_some_and(|(farthest, _)| apart(place, 0) > farthest) {
+                break;
+            }
+            let away = (0..state.len()).map(|column| apart(place, column)).sum();
+            let found = (away, self.order[place]);
+            if farthest.is_none_or(|farthest| found < farthest) && among(found.1 as usize) {
+                near.insert(near.partition_point(|known| *known < found), found);
                 near.truncate(count);
             }
         }
@@ -116,4 +135,38 @@ pub(super) fn find(
         own.copied().into_iter().chain(others).collect()
     };
     Ok((0..points.rows()).map(near).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Method;
+    use crate::model::barely_trained;
+    use crate::plan::road_map::Rule;
+
+    #[test]
+    fn the_nearest_nodes_are_those_of_a_search_of_all() {
+        let (model, _) = barely_trained(Method::Cmd1);
+        // A grid, so that many are equally far, in an order that is not that of the grid.
+        let place = |node: usize| [(node * 37 % 101 / 10) as f32, (node * 37 % 101 % 10) as f32];
+        let nodes: Vec<f32> = (0..101).flat_map(place).collect();
+        let rule = Rule { link: 1.0, reach: 3.0, steps: 3, radius: None, noisy: false };
+        let map = RoadMap::with_links(2, nodes.clone(), Vec::new(), rule);
+        let points = Measure::new(&model).unwrap().points(&nodes).unwrap();
+        let found = Nodes::new(&map, &model, points);
+        let scaled = model.scaled(&nodes);
+        for state in [[3.0, 4.0], [2.5, 7.5], [-9.0, 4.2], [30.0, -1.0]] {
+            let state = model.scaled(&state);
+            for (count, among) in [(4, 1), (32, 3), (200, 2)] {
+                let away = |node: &u32| -> f32 {
+                    let node = scaled[*node as usize * 2..].iter();
+                    node.zip(&state).map(|(a, b)| (a - b) * (a - b)).sum()
+                };
+                let mut all: Vec<u32> = (0..101).filter(|node| node % among == 0).collect();
+                all.sort_by(|a, b| away(a).total_cmp(&away(b)));
+                all.truncate(count);
+                assert_eq!(found.near(&state, count, |node| node % among as usize == 0), all);
+            }
+        }
+    }
 }
