@@ -87,7 +87,7 @@ impl<'a> Walker<'a> {
                 looks.iter().flat_map(|row| &seen[row * width..][..width]).copied().collect();
             let of: Vec<usize> = looks.iter().map(|&row| numbers[row]).collect();
             let points = self.measure.points(&states)?;
-            self.look(&of, &points)?;
+            self.look(&of, &points, false)?;
             self.plan(&of, &states, &points)?;
         }
         for (number, goal) in numbers.iter().zip(goals.chunks_exact_mut(columns.len())) {
@@ -146,8 +146,8 @@ impl<'a> Walker<'a> {
     }
 
     /// Sends the episodes `of`, who stand at `points`, on along their paths, or notes that they need
-    /// another.
-    fn look(&mut self, of: &[usize], points: &Points) -> Result<()> {
+    /// another; whether the paths are `fresh`.
+    fn look(&mut self, of: &[usize], points: &Points, fresh: bool) -> Result<()> {
         let (mut ahead, mut windows) = (Ahead::default(), Vec::new());
         for (place, number) in of.iter().enumerate() {
             let Some(walk) = self.walks.get(number).filter(|walk| walk.planned) else { continue };
@@ -189,6 +189,11 @@ impl<'a> Walker<'a> {
             if stuck || half_way || off {
                 walk.planned = false;
                 self.walked.replanned += usize::from(!half_way);
+                // Half way at once: far along the path, and near by the distance. Straight to the
+                // goal for a while, like those without a way.
+                if fresh && half_way {
+                    walk.wait = patience / self.every;
+                }
             } else {
                 walk.wait = walk.until_half_way(distance, self.every, patience) / self.every - 1;
             }
@@ -261,16 +266,26 @@ impl<'a> Walker<'a> {
         place: usize,
     ) -> Result<Vec<(u32, f32)>> {
         let has_way = |node: usize| walk.ways[node].remaining.is_finite();
-        let nodes = match is_large(self.map) {
+        let points_of =
+            |nodes: &[u32]| gather(&self.nodes.points, nodes.iter().map(|&at| at as usize));
+        let (nodes, lengths) = match is_large(self.map) {
             true => {
                 let state = &states[place * self.map.width..][..self.map.width];
-                self.nodes.near(&self.model.scaled(state), SOME, has_way)
+                let nodes = self.nodes.near(&self.model.scaled(state), SOME, has_way);
+                // Row by row: few pairs are not worth the other threads' time.
+                let from = gather(points, nodes.iter().map(|_| place))?;
+                let lengths = self.measure.rows(&from, &points_of(&nodes)?)?;
+                (nodes, lengths)
             }
-            false => (0..).take(walk.ways.len()).filter(|&node| has_way(node as usize)).collect(),
+            false => {
+                let all = (0..).take(walk.ways.len());
+                let nodes: Vec<u32> = all.filter(|&node| has_way(node as usize)).collect();
+                let lengths = self.measure.pairs(&gather(points, [place])?, &points_of(&nodes)?)?;
+                (nodes, lengths)
+            }
         };
-        let to = gather(&self.nodes.points, nodes.iter().map(|&node| node as usize))?;
-        let near = nodes.into_iter().zip(self.measure.pairs(&gather(points, [place])?, &to)?);
-        Ok(near.filter(|(_, distance)| *distance <= self.map.rule.reach).collect())
+        let near = nodes.into_iter().zip(lengths);
+        Ok(near.filter(|(_, length)| *length <= self.map.rule.reach).collect())
     }
 
     /// Sends those of the episodes `fresh` that have a path along it; `of` says which stand at
@@ -285,6 +300,6 @@ impl<'a> Walker<'a> {
         }
         let some = gather(points, places.iter().copied())?;
         let numbers: Vec<usize> = places.iter().map(|&place| of[place]).collect();
-        self.look(&numbers, &some)
+        self.look(&numbers, &some, true)
     }
 }
