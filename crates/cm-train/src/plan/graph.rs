@@ -1,6 +1,6 @@
 //! Shortest ways through a directed graph.
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 /// What remains from a node: how far, and the next node if it is not the end.
@@ -38,13 +38,17 @@ pub(crate) fn shortest(
         let known = &mut ways[node as usize];
         if way.remaining < known.remaining {
             *known = way;
-            reached.push(Reverse((Length(way.remaining), node)));
+            // One number, whose order is that of the lengths, then of the nodes: the bits of lengths
+            // from 0 up are in the order of the lengths.
+            let length = u64::from((way.remaining + 0.0).to_bits());
+            reached.push(Reverse(length << 32 | u64::from(node)));
         }
     };
     for &(node, remaining) in ends {
         offer(&mut ways, &mut reached, node, Way { remaining, next: None });
     }
-    while let Some(Reverse((Length(remaining), node))) = reached.pop() {
+    while let Some(Reverse(next)) = reached.pop() {
+        let (remaining, node) = (f32::from_bits((next >> 32) as u32), next as u32);
         if remaining > ways[node as usize].remaining {
             continue;
         }
@@ -95,29 +99,6 @@ fn reachable(neighbours: &Neighbours, from: usize) -> Vec<bool> {
     reached
 }
 
-/// A length in the order of numbers.
-struct Length(f32);
-
-impl PartialEq for Length {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Length {}
-
-impl PartialOrd for Length {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Length {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.0.total_cmp(&other.0)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,6 +116,9 @@ mod tests {
         let ways = shortest(&into, &[(2, 3.0), (1, 0.5)], &none);
         assert_eq!((ways[0].remaining, ways[0].next), (1.5, Some(1)));
         assert_eq!(shortest(&onto, &[(0, 0.0)], &none)[2].remaining, 0.75);
+        // Nothing to go is the least there is, whatever its sign.
+        let ways = shortest(&into, &[(2, -0.0), (1, 0.0)], &none);
+        assert_eq!((ways[0].remaining, ways[0].next), (0.75, Some(3)));
         // Not over 3 if it is shunned.
         let ways = shortest(&into, &[(2, 0.0)], &BTreeMap::from([(3, 2.0)]));
         assert_eq!((ways[0].remaining, ways[0].next), (2.0, Some(1)));

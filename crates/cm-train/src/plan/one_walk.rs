@@ -33,6 +33,8 @@ pub(super) struct Walk {
     pub(super) planned: bool,
     /// How often it was without a way.
     pub(super) lost: usize,
+    /// How many paths in a row were half way behind it at once.
+    pub(super) dropped: usize,
     /// What was left of the way at the last look, and how many steps ago that was.
     pub(super) remaining: Option<(f32, usize)>,
 }
@@ -55,6 +57,7 @@ impl Walk {
             wait: 0,
             planned: false,
             lost: 0,
+            dropped: 0,
             remaining: None,
         }
     }

@@ -192,9 +192,11 @@ impl<'a> Walker<'a> {
                 // Half way at once: far along the path, and near by the distance. Straight to the
                 // goal for a while, like those without a way.
                 if fresh && half_way {
-                    walk.wait = patience / self.every;
+                    walk.wait = (patience << walk.dropped.min(LONGEST)) / self.every;
+                    walk.dropped += 1;
                 }
             } else {
+                walk.dropped = 0;
                 walk.wait = walk.until_half_way(distance, self.every, patience) / self.every - 1;
             }
         }
