@@ -1,5 +1,6 @@
-// Cross entropy of square logits against their diagonal, and its gradient. Log-sum-exps of rows or
-// of columns may be missing.
+// Cross entropy of square logits against their diagonal, and its gradient:
+//   sum_i (-l_ii + (log sum_j exp l_ij + log sum_j exp l_ji) / 2) / n.
+// Log-sum-exps of rows or of columns may be missing; the other ones then count whole.
 
 // Logits as a function of what they are computed of: scale x + shift + column.
 struct Logits {

@@ -70,8 +70,8 @@ struct Source {
 fn joined(launch: &Launch) -> Option<Joined> {
     let arguments = (launch.kernel == "concat").then_some(&launch.arguments)?;
     let Argument::Matrix(result, Use::Write) = &arguments[concat::RESULT] else { return None };
-    let columns = signed(&arguments[concat::COLUMNS])?;
-    let flags = [concat::BY_ROWS, concat::WIDE].map(|place| signed(&arguments[place]));
+    let columns = arguments[concat::COLUMNS].signed()?;
+    let flags = [concat::BY_ROWS, concat::WIDE].map(|place| arguments[place].signed());
     let has_forms =
         arguments[concat::FORMS..].iter().any(|form| !matches!(form, Argument::Nothing));
     if flags != [Some(0), Some(1)] || has_forms || result.buffer.is_placed() {
@@ -80,8 +80,8 @@ fn joined(launch: &Launch) -> Option<Joined> {
     let Argument::Struct(members, _) = &arguments[concat::SOURCES] else { return None };
     let sources = members.chunks_exact(concat::MEMBERS).map(|members| {
         let Argument::Matrix(view, Use::Read) = &members[0] else { return None };
-        let (start, size) = (signed(&members[1])?, signed(&members[2])?);
-        let is_whole = view.offset == 0 && signed(&members[3]) == Some(size);
+        let (start, size) = (members[1].signed()?, members[2].signed()?);
+        let is_whole = view.offset == 0 && members[3].signed() == Some(size);
         is_whole.then(|| Source { view: view.clone(), start, size })
     });
     let sources = sources.collect::<Option<Vec<_>>>()?;
@@ -104,7 +104,7 @@ impl Source {
             && !self.view.buffer.is_placed()
             && Rc::strong_count(&self.view.buffer) == 3;
         let is_product = matches!(launch.module, Module::Warpgroups(_))
-            && signed(&launch.arguments[product::COLUMNS]) == Some(self.size);
+            && launch.arguments[product::COLUMNS].signed() == Some(self.size);
         let is_result = matches!(
             &launch.arguments[product::RESULT],
             Argument::Matrix(view, Use::Write)
@@ -114,33 +114,13 @@ impl Source {
     }
 }
 
-fn signed(argument: &Argument) -> Option<i32> {
-    match argument {
-        Argument::Signed(value) => Some(*value),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use cm_nn::Shape;
-
     use super::*;
     use crate::Precision;
-    use crate::driver::LaunchShape;
-    use crate::memory::Buffer;
+    use crate::launch::testing::{launch, tensor};
     use crate::ops::arguments;
     use crate::tensor::CudaTensor;
-
-    fn tensor(shape: Shape) -> CudaTensor {
-        let buffer = Rc::new(Buffer::planned(shape[0] * shape[1], 1));
-        CudaTensor { view: View { buffer, offset: 0 }, shape, place: None }
-    }
-
-    fn launch(module: Module, kernel: &'static str, arguments: Vec<Argument>) -> Launch {
-        let shape = LaunchShape { blocks: [1; 3], threads: 32, shared: 0, cluster: 1 };
-        Launch { module, kernel, shape, arguments }
-    }
 
     /// A product that stores `y`, as far as it matters here.
     fn layer(y: &CudaTensor) -> Launch {
@@ -179,7 +159,7 @@ mod tests {
         let found = launches.iter().map(|launch| {
             let Argument::Matrix(view, use_) = &launch.arguments[product::RESULT] else { panic!() };
             assert_eq!(view.buffer.number(), y.view.buffer.number());
-            (*use_, view.offset, signed(&launch.arguments[product::PITCH]))
+            (*use_, view.offset, launch.arguments[product::PITCH].signed())
         });
         let found = found.collect::<Vec<_>>();
         assert_eq!(found, [(Use::Part, 0, Some(20)), (Use::Part, 8, Some(20))]);

@@ -174,7 +174,7 @@ fn steps_of(launch: &Launch) -> Option<&Vec<Argument>> {
 
 /// Columns and numbers of what a chain stores.
 fn sizes(launch: &Launch) -> [Option<u32>; 2] {
-    [2, 3].map(|place| launch.arguments.get(place).and_then(unsigned))
+    [2, 3].map(|place| launch.arguments.get(place).and_then(Argument::unsigned))
 }
 
 fn members(step: &Argument) -> Option<&[Argument]> {
@@ -194,16 +194,9 @@ fn is_whole(step: &Argument, [columns, count]: [Option<u32>; 2]) -> bool {
     let (Some(members), Some(columns), Some(count)) = (members(step), columns, count) else {
         return false;
     };
-    let [row, column] =
-        [member::X_ROW, member::X_COLUMN].map(|place| members.get(place).and_then(unsigned));
+    let [row, column] = [member::X_ROW, member::X_COLUMN]
+        .map(|place| members.get(place).and_then(Argument::unsigned));
     (count == columns || row == Some(columns)) && (columns == 1 || column == Some(1))
-}
-
-fn unsigned(argument: &Argument) -> Option<u32> {
-    match argument {
-        Argument::Unsigned(value) => Some(*value),
-        _ => None,
-    }
 }
 
 /// The buffers that a launch uses in such a way.
@@ -219,17 +212,12 @@ fn numbers(launch: &Launch, is_wanted: impl Fn(Use) -> bool) -> Vec<u64> {
 
 #[cfg(test)]
 mod tests {
-    use cm_nn::{Shape, Zip};
+    use cm_nn::Zip;
 
     use super::*;
-    use crate::memory::Buffer;
+    use crate::launch::testing::tensor;
     use crate::ops::chain::Chain;
     use crate::tensor::CudaTensor;
-
-    fn tensor(shape: Shape) -> CudaTensor {
-        let buffer = Rc::new(Buffer::planned(shape[0] * shape[1], 1));
-        CudaTensor { view: View { buffer, offset: 0 }, shape, place: None }
-    }
 
     /// The steps of each launch, and which of them store.
     fn stored(launches: &[Launch]) -> Vec<Vec<bool>> {

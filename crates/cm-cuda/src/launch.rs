@@ -91,6 +91,22 @@ impl Argument {
         Ok(())
     }
 
+    /// The number, if it is one of this kind.
+    pub(crate) fn unsigned(&self) -> Option<u32> {
+        match self {
+            Self::Unsigned(value) => Some(*value),
+            _ => None,
+        }
+    }
+
+    /// The same for numbers with a sign.
+    pub(crate) fn signed(&self) -> Option<i32> {
+        match self {
+            Self::Signed(value) => Some(*value),
+            _ => None,
+        }
+    }
+
     fn each_use(&self, visit: &mut impl FnMut(&Rc<Buffer>, Use)) {
         match self {
             Self::Matrix(view, use_) | Self::Pointer(view, use_) => visit(&view.buffer, *use_),
@@ -130,6 +146,37 @@ impl Launch {
     /// Visits every buffer with what happens to it.
     pub(crate) fn each_use(&self, mut visit: impl FnMut(&Rc<Buffer>, Use)) {
         self.arguments.iter().for_each(|argument| argument.each_use(&mut visit));
+    }
+
+    /// How often it uses the buffer of this number.
+    pub(crate) fn uses(&self, number: u64) -> usize {
+        let mut count = 0;
+        self.each_use(|buffer, _| count += usize::from(buffer.number() == number));
+        count
+    }
+
+    /// Whether it writes to the buffer of this number.
+    pub(crate) fn writes(&self, number: u64) -> bool {
+        let mut found = false;
+        self.each_use(|buffer, use_| found |= buffer.number() == number && use_ != Use::Read);
+        found
+    }
+}
+
+/// Launches and matrices for tests of recordings, which run nothing.
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::*;
+    use crate::tensor::CudaTensor;
+
+    pub(crate) fn tensor(shape: cm_nn::Shape) -> CudaTensor {
+        let buffer = Rc::new(Buffer::planned(shape[0] * shape[1], 1));
+        CudaTensor { view: View { buffer, offset: 0 }, shape, place: None }
+    }
+
+    pub(crate) fn launch(module: Module, kernel: &'static str, arguments: Vec<Argument>) -> Launch {
+        let shape = LaunchShape { blocks: [1; 3], threads: 32, shared: 0, cluster: 1 };
+        Launch { module, kernel, shape, arguments }
     }
 }
 

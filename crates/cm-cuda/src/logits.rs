@@ -40,7 +40,7 @@ impl Joining {
         let mut readers = Vec::new();
         for (other, launch) in self.launches.iter().enumerate() {
             let Some(launch) = launch.as_ref().filter(|_| other != index) else { continue };
-            match (uses(launch, number), takes_logits(launch, number)) {
+            match (launch.uses(number), takes_logits(launch, number)) {
                 (0, _) => {}
                 (1, true) => readers.push(other),
                 _ => return false,
@@ -52,7 +52,7 @@ impl Joining {
         let mut later = self.launches[index + 1..].iter().flatten();
         let mut read = Vec::new();
         each_matrix(&logits, |view| read.push(view.buffer.number()));
-        let stays = later.all(|launch| read.iter().all(|&number| !writes(launch, number)));
+        let stays = later.all(|launch| read.iter().all(|&number| !launch.writes(number)));
         if !is_ours || !stays || readers.is_empty() {
             return false;
         }
@@ -77,27 +77,27 @@ impl Joining {
         };
         let number = x.buffer.number();
         let maker = (0..index).rev().find(|&other| {
-            self.launches[other].as_ref().is_some_and(|launch| writes(launch, number))
+            self.launches[other].as_ref().is_some_and(|launch| launch.writes(number))
         });
         let Some(maker) = maker else { return };
         let count =
-            self.launches[index].as_ref().and_then(|chain| unsigned(chain.arguments.get(3)?));
+            self.launches[index].as_ref().and_then(|chain| chain.arguments.get(3)?.unsigned());
         let is_gradient = self.launches[maker].as_ref().is_some_and(|launch| {
             launch.kernel == "info_nce_gradient"
-                && launch.arguments.last().and_then(unsigned) == count
+                && launch.arguments.last().and_then(Argument::unsigned) == count
                 && is_whole(&launch.arguments[gradient::RESULT], number)
                 && matches!(launch.arguments[gradient::SCALED], Argument::Nothing)
         });
         // Nobody may see the result change before the chain would have.
         let made = result.buffer.number();
         let mut between = self.launches[maker + 1..index].iter().flatten();
-        if !is_gradient || x.offset != 0 || between.any(|launch| uses(launch, made) > 0) {
+        if !is_gradient || x.offset != 0 || between.any(|launch| launch.uses(made) > 0) {
             return;
         }
         self.launches[index] = None;
         let mut others = self.launches.iter().enumerate();
         let is_read = others.any(|(other, launch)| {
-            other != maker && launch.as_ref().is_some_and(|launch| uses(launch, number) > 0)
+            other != maker && launch.as_ref().is_some_and(|launch| launch.uses(number) > 0)
         });
         // Besides the maker, `x` has it.
         let is_held = x.buffer.is_placed() || Rc::strong_count(&x.buffer) > 2;
@@ -125,8 +125,8 @@ fn made_logits(launch: &Launch) -> Option<(Logits, View)> {
     }
     let Argument::Matrix(result, Use::Write) = &last[member::OUT] else { return None };
     let (first, rest) = steps.split_first()?;
-    let is_whole = unsigned(&first[member::X_ROW]) == unsigned(columns)
-        && unsigned(&first[member::X_COLUMN]) == Some(1);
+    let is_whole = first[member::X_ROW].unsigned() == columns.unsigned()
+        && first[member::X_COLUMN].unsigned() == Some(1);
     if !is(first, Op::Load) || !is_whole {
         return None;
     }
@@ -145,7 +145,7 @@ fn made_logits(launch: &Launch) -> Option<(Logits, View)> {
     if let Some(step) = next {
         let is_added = is(step, Op::Zip)
             && matches!(step[member::F], Argument::Signed(code) if code == cm_nn::Zip::Add as i32);
-        let steps = [member::X_ROW, member::X_COLUMN].map(|place| unsigned(&step[place]));
+        let steps = [member::X_ROW, member::X_COLUMN].map(|place| step[place].unsigned());
         if !is_added || steps != [Some(0), Some(1)] || rest.next().is_some() {
             return None;
         }
@@ -182,45 +182,15 @@ fn each_matrix(logits: &Logits, mut visit: impl FnMut(&View)) {
     }
 }
 
-fn uses(launch: &Launch, number: u64) -> usize {
-    let mut count = 0;
-    launch.each_use(|buffer, _| count += usize::from(buffer.number() == number));
-    count
-}
-
-fn writes(launch: &Launch, number: u64) -> bool {
-    let mut found = false;
-    launch.each_use(|buffer, use_| found |= buffer.number() == number && use_ != Use::Read);
-    found
-}
-
-fn unsigned(argument: &Argument) -> Option<u32> {
-    match argument {
-        Argument::Unsigned(value) => Some(*value),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use cm_nn::{Shape, Zip};
+    use cm_nn::Zip;
 
     use super::*;
-    use crate::driver::LaunchShape;
-    use crate::memory::Buffer;
+    use crate::launch::testing::{launch, tensor};
     use crate::ops::arguments;
     use crate::ops::chain::Chain;
     use crate::tensor::CudaTensor;
-
-    fn tensor(shape: Shape) -> CudaTensor {
-        let buffer = Rc::new(Buffer::planned(shape[0] * shape[1], 1));
-        CudaTensor { view: View { buffer, offset: 0 }, shape, place: None }
-    }
-
-    fn launch(module: Module, kernel: &'static str, arguments: Vec<Argument>) -> Launch {
-        let shape = LaunchShape { blocks: [1; 3], threads: 32, shared: 0, cluster: 1 };
-        Launch { module, kernel, shape, arguments }
-    }
 
     /// A kernel of InfoNCE that reads the logits.
     fn reader(logits: &CudaTensor) -> Launch {

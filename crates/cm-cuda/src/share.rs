@@ -183,16 +183,10 @@ fn without_unread(launches: Vec<Launch>, is_held: &HashMap<u64, bool>) -> Vec<La
 
 #[cfg(test)]
 mod tests {
-    use cm_nn::Shape;
-
     use super::*;
+    use crate::launch::testing::tensor;
     use crate::ops::chain::Chain;
     use crate::tensor::CudaTensor;
-
-    fn tensor(shape: Shape) -> CudaTensor {
-        let buffer = Rc::new(Buffer::planned(shape[0] * shape[1], 1));
-        CudaTensor { view: View { buffer, offset: 0 }, shape, place: None }
-    }
 
     /// A kernel that turns `x` into `y`.
     fn step(x: &CudaTensor, y: &CudaTensor, scale: f32) -> Launch {
