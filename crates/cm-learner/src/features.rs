@@ -172,7 +172,19 @@ impl<B: Backend> Features<B> {
         Var::concat_columns(&[&self.state(state)?, &self.action(action)?])
     }
 
-    /// A state beside zeros where an action belongs.
+    /// A state beside zeros where an action belongs, as distances between states have them.
+    ///
+    /// ```
+    /// use cm_learner::{Dimensions, FeatureSettings, Features};
+    /// use cm_nn::{DfdxBackend, Var};
+    ///
+    /// let backend = DfdxBackend::new(0);
+    /// let dimensions = Dimensions::new(2, 1, 0..2)?;
+    /// let features = Features::new(&backend, FeatureSettings::Raw, &dimensions)?;
+    /// let state = Var::new(&backend, [1, 2], vec![3.0, 4.0])?;
+    /// assert_eq!(features.without_action(&state)?.to_vec()?, [3.0, 4.0, 0.0]);
+    /// # Ok::<(), cm_learner::Error>(())
+    /// ```
     pub fn without_action(&self, state: &Var<B>) -> Result<Var<B>> {
         // Normalised or not, repeated or not, zeros stay zeros.
         let none = Var::full(state.backend(), [state.rows(), self.action_columns], 0.0)?;
