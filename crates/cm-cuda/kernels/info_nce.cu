@@ -2,26 +2,6 @@
 //   sum_i (-l_ii + (log sum_j exp l_ij + log sum_j exp l_ji) / 2) / n.
 // Log-sum-exps of rows or of columns may be missing; the other ones then count whole.
 
-// Logits as a function of what they are computed of: scale x + shift + column.
-struct Logits {
-    Mat x, column;  // [n, n], and [1, n] or nothing
-    float scale, shift;
-};
-
-struct Values {
-    const float *x, *column;
-    float scale, shift;
-    unsigned n;
-
-    __device__ __forceinline__ Values(const Logits& l, unsigned n)
-        : x(at(l.x)), column(maybe(l.column)), scale(l.scale), shift(l.shift), n(n) {}
-
-    __device__ __forceinline__ float at_place(unsigned i, unsigned j) const {
-        float value = __fadd_rn(__fmul_rn(scale, x[(size_t)i * n + j]), shift);
-        return column ? value + column[j] : value;
-    }
-};
-
 // Blocks have eight warps. Two of them have a row, or 32 threads each a column of eight.
 constexpr unsigned ROWS = 4, COLUMNS = 8, WARPS = 8;
 
@@ -128,21 +108,12 @@ KERNEL(info_nce, Logits logits, Mat rows, Mat columns, Mat loss, unsigned n) {
     if (threadIdx.x == 0) *at(loss) = (float)(sum / (double)n);
 }
 
-// dl = (softmax - identity) dy / n, and `factor` times that.
 KERNEL(info_nce_gradient, Logits logits, Mat rows, Mat columns, Mat dy, Mat dl, Mat scaled,
     float factor, unsigned n, unsigned count) {
     after_others();
-    Values values(logits, n);
-    const float *r = maybe(rows), *c = maybe(columns);
-    float *out = maybe(dl), *out_scaled = maybe(scaled);
-    float scale = *at(dy) / (float)n, weight = r && c ? 0.5f * scale : scale;
-    for (unsigned i = FIRST; i < count; i += THREADS) {
-        unsigned row = i / n, column = i - row * n;
-        float value = values.at_place(row, column), softmax = 0.0f;
-        if (r) softmax += softmax_exp(value - r[row]);
-        if (c) softmax += softmax_exp(value - c[column]);
-        float g = weight * softmax - (row == column ? scale : 0.0f);
-        if (out) out[i] = g;
-        if (out_scaled) out_scaled[i] = __fmul_rn(factor, g);
+    Slopes slopes({logits, rows, columns, dy, dl, scaled, factor}, n);
+    for (unsigned place = FIRST; place < count; place += THREADS) {
+        unsigned i = place / n, j = place - i * n;
+        slopes.put(i, j, slopes.at_place(i, j));
     }
 }

@@ -29,13 +29,14 @@ static __device__ __forceinline__ bool is_apart(float norm, float grad, float fa
 // What gradients by products are made of: - w as operands of 64 x 64 squares (`operand.cuh`), in
 // both layouts, as rounded; the sums of w over 32 of m and over 32 of n, and whether one of these
 // pairs must be taken apart; g = share grad and the argument of the maximum, in the second layout
-// alone.
+// alone. If `grad` is not given, it is InfoNCE's, computed here.
 BOUNDED_KERNEL(residual_operands, (256),
     Mat grad, Mat norms, Mat args, Mat by_rows, Mat by_columns, Mat sums, Mat sums_t, Mat special,
-    Mat special_t, Mat grads_t, Mat args_t, unsigned n, unsigned m, Split split) {
+    Mat special_t, Mat grads_t, Mat args_t, unsigned n, unsigned m, Split split,
+    const __grid_constant__ Gradient info_nce) {
     after_others();
     __shared__ float tile[3][32][33], flags[32][33], far[2][32];
-    const float *g = at(grad), *norm_in = at(norms), *arg_in = at(args);
+    const float *g = maybe(grad), *norm_in = at(norms), *arg_in = at(args);
     unsigned lane = threadIdx.x & 31, part = threadIdx.x >> 5;
     unsigned down = (n + 63) >> 6, across = (m + 63) >> 6;
     unsigned row = blockIdx.x / (2 * across) * 32, column = blockIdx.x % (2 * across) * 32;
@@ -45,9 +46,23 @@ BOUNDED_KERNEL(residual_operands, (256),
         unsigned r = row + part + 8 * q, c = column + lane;
         bool inside = r < n && c < m;
         size_t place = (size_t)r * m + c;
-        gs[q] = inside ? g[place] * split.share : 0.0f;
+        gs[q] = inside && g ? g[place] * split.share : 0.0f;
         ns[q] = inside ? norm_in[place] : 1.0f;
         as[q] = inside ? arg_in[place] : 0.0f;
+    }
+    if (!g) {
+        Slopes slopes(info_nce, n);
+        unsigned c = column + lane;
+#pragma unroll
+        for (int q = 0; q < 4; q++) {
+            unsigned r = row + part + 8 * q;
+            if (r < n && c < m) gs[q] = slopes.at_place(r, c);
+        }
+#pragma unroll
+        for (int q = 0; q < 4; q++) {
+            unsigned r = row + part + 8 * q;
+            if (r < n && c < m) gs[q] = slopes.put(r, c, gs[q]) * split.share;
+        }
     }
     if (part < 2) {
         bool is_row = part == 0;

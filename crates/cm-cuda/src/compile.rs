@@ -43,6 +43,7 @@ pub(crate) enum Module {
 const COMMON: &str = include_str!("../kernels/common.cuh");
 const FINISH: &str = include_str!("../kernels/finish.cuh");
 const FUNCTIONS: &str = include_str!("../kernels/functions.cuh");
+const INFO_NCE: &str = include_str!("../kernels/info_nce.cuh");
 const IQE: &str = include_str!("../kernels/iqe.cuh");
 const OPERAND: &str = include_str!("../kernels/operand.cuh");
 const RESIDUAL: &str = include_str!("../kernels/residual.cuh");
@@ -115,7 +116,7 @@ impl Module {
             Self::Data => (&[PHILOX], include_str!("../kernels/data.cu")),
             Self::Density => (&[], include_str!("../kernels/density.cu")),
             Self::Elementwise => (&[], include_str!("../kernels/elementwise.cu")),
-            Self::InfoNce => (&[], include_str!("../kernels/info_nce.cu")),
+            Self::InfoNce => (&[INFO_NCE], include_str!("../kernels/info_nce.cu")),
             Self::Iqe => (&[IQE], include_str!("../kernels/iqe.cu")),
             Self::IqeEights => (&[IQE], include_str!("../kernels/iqe_eights.cu")),
             Self::IqeRows => (&[IQE], include_str!("../kernels/iqe_rows.cu")),
@@ -134,7 +135,8 @@ impl Module {
                 (&[PTX, RESIDUAL], include_str!("../kernels/residual_differences.cu"))
             }
             Self::ResidualGradient => {
-                (&[PTX, OPERAND, RESIDUAL], include_str!("../kernels/residual_gradient.cu"))
+                let before = &[PTX, OPERAND, RESIDUAL, INFO_NCE];
+                (before, include_str!("../kernels/residual_gradient.cu"))
             }
             Self::Warpgroups(_) => {
                 (&[FUNCTIONS, PTX, OPERAND, WGMMA, FINISH], include_str!("../kernels/hopper.cu"))

@@ -1,8 +1,9 @@
 //! What logits are made of, and what becomes of their gradient, as part of InfoNCE's own kernels.
 //!
 //! Logits are distances with a sign, a temperature and a number for each column. Recorded is a chain
-//! that stores them, and one that multiplies their gradient; neither is needed. The numbers are the
-//! same either way.
+//! that stores them, and one that multiplies their gradient; neither is needed. Nor is a kernel for
+//! the gradient, if the distances are MRN's by pairs: their gradient begins with one that reads it.
+//! The numbers are the same either way.
 
 use std::rc::Rc;
 
@@ -10,14 +11,19 @@ use crate::compile::Module;
 use crate::launch::{Argument, Launch, Use, View};
 use crate::ops::chain::{Op, member};
 use crate::ops::info_nce::{Logits, gradient};
+use crate::ops::residual_gradient::operands;
 
-/// The launches without chains that InfoNCE's kernels can do the work of.
+/// The launches without those that InfoNCE's kernels can do the work of, and without its gradient
+/// where another can compute that.
 pub(crate) fn join_logits(launches: Vec<Launch>) -> Vec<Launch> {
     let mut joining = Joining { launches: launches.into_iter().map(Some).collect() };
     for index in 0..joining.launches.len() {
         if joining.is_chain(index) && !joining.join_before(index) {
             joining.join_after(index);
         }
+    }
+    for index in 0..joining.launches.len() {
+        joining.join_gradient(index);
     }
     joining.launches.into_iter().flatten().collect()
 }
@@ -108,6 +114,43 @@ impl Joining {
                 launch.arguments[gradient::RESULT] = Argument::Nothing;
             }
         }
+    }
+    /// Lets the first kernel of MRN's gradient compute InfoNCE's, where that was computed.
+    fn join_gradient(&mut self, index: usize) -> Option<()> {
+        let launch = self.launches[index].as_ref();
+        let launch = launch.filter(|launch| launch.kernel == "residual_operands")?;
+        let Argument::Matrix(grad, _) = &launch.arguments[operands::GRADIENT] else { return None };
+        let number = grad.buffer.number();
+        let writes = |launch: &Option<Launch>| launch.as_ref().is_some_and(|l| l.writes(number));
+        let maker = self.launches[..index].iter().rposition(writes)?;
+        let made = self.launches[maker].as_ref();
+        let made = made.filter(|made| made.kernel == "info_nce_gradient")?;
+        // The last of what it stores.
+        let is_scaled = matches!(made.arguments[gradient::SCALED], Argument::Matrix(..));
+        let last = if is_scaled { gradient::SCALED } else { gradient::RESULT };
+        let size = made.arguments[gradient::SIZE].unsigned();
+        let sizes = [operands::ROWS, operands::COLUMNS];
+        let is_all = grad.offset == 0
+            && is_whole(&made.arguments[last], number)
+            && sizes.iter().all(|&place| launch.arguments[place].unsigned() == size);
+        // It comes where InfoNCE's was: what it reads is there, and nobody uses what it stores.
+        let mut stays = true;
+        let between = || self.launches[maker + 1..index].iter().flatten();
+        launch.each_use(|buffer, use_| {
+            stays &= between().all(|other| match use_ {
+                Use::Read => buffer.number() == number || !other.writes(buffer.number()),
+                _ => other.uses(buffer.number()) == 0,
+            });
+        });
+        if !is_all || !stays {
+            return None;
+        }
+        let members = made.arguments[..=gradient::FACTOR].to_vec();
+        let mut launch = self.launches[index].take()?;
+        launch.arguments[operands::GRADIENT] = Argument::Nothing;
+        launch.arguments[operands::INFO_NCE] = Argument::Struct(members, operands::INFO_NCE_BYTES);
+        self.launches[maker] = Some(launch);
+        Some(())
     }
 }
 
@@ -277,5 +320,52 @@ mod tests {
         let some = tensor([2, 4]);
         let chain = Chain::load(&dl.at(0, some.shape), some.shape).affine(-2.0, 0.0);
         assert_eq!(join_logits(vec![gradient_of(&logits, &dl), chain.launch(&some, 1)]).len(), 2);
+    }
+
+    /// The first kernel of MRN's gradient, of `n` points a side.
+    fn operands_of(grad: &CudaTensor, n: u32) -> Launch {
+        let [norms, args] = [(); 2].map(|()| tensor([4, 4]).read());
+        let mut arguments = arguments![grad.read(), norms, args];
+        arguments.extend([(); 8].map(|()| tensor([4, 4]).write()));
+        arguments.extend(arguments![n, n, 0.0_f32, Argument::Struct(Vec::new(), 128)]);
+        launch(Module::ResidualGradient, "residual_operands", arguments)
+    }
+
+    #[test]
+    fn gradients_of_distances_begin_with_that_of_infonce() {
+        let [logits, dl, scaled] = [(); 3].map(|()| tensor([4, 4]));
+        let scale = Chain::load(&dl, dl.shape).affine(-2.0, 0.0).launch(&scaled, 1);
+        let launches = vec![
+            gradient_of(&logits, &dl),
+            other(&dl),
+            scale,
+            operands_of(&scaled, 4),
+            other(&scaled),
+        ];
+        let launches = join_logits(launches);
+        let kernels = launches.iter().map(|launch| launch.kernel).collect::<Vec<_>>();
+        assert_eq!(kernels, ["residual_operands", "other", "other"]);
+        let arguments = &launches[0].arguments;
+        assert!(matches!(arguments[operands::GRADIENT], Argument::Nothing));
+        let Argument::Struct(members, 128) = &arguments[operands::INFO_NCE] else { panic!() };
+        assert!(is_whole(&members[gradient::RESULT], dl.view.buffer.number()));
+        assert!(is_whole(&members[gradient::SCALED], scaled.view.buffer.number()));
+        assert!([&dl, &scaled].iter().all(|x| launches[0].writes(x.view.buffer.number())));
+    }
+
+    #[test]
+    fn gradients_of_other_sizes_or_of_something_else_are_read() {
+        let [logits, dl] = [(); 2].map(|()| tensor([4, 4]));
+        let count = |launches| join_logits(launches).len();
+        assert_eq!(count(vec![gradient_of(&logits, &dl), operands_of(&dl, 4)]), 1);
+        assert_eq!(count(vec![gradient_of(&logits, &dl), operands_of(&dl, 2)]), 2);
+        let changed = launch(Module::Reduce, "other", arguments![dl.update()]);
+        assert_eq!(count(vec![gradient_of(&logits, &dl), changed, operands_of(&dl, 4)]), 3);
+        // A norm that is there only later.
+        let mut late = operands_of(&dl, 4);
+        let norms = tensor([4, 4]);
+        late.arguments[1] = norms.read();
+        let makes = launch(Module::Reduce, "other", arguments![norms.write()]);
+        assert_eq!(count(vec![gradient_of(&logits, &dl), makes, late]), 3);
     }
 }

@@ -101,6 +101,23 @@ impl Slots {
         Ok(())
     }
 
+    /// What has arrived at `place`, of shape `shape`, with the first row of each: at most `most`
+    /// matrices below each other, if that is what they are; else their sum.
+    pub(crate) fn take_rows(
+        &mut self,
+        backend: &CudaBackend,
+        place: Place,
+        shape: Shape,
+        most: usize,
+    ) -> Result<Option<Vec<(CudaTensor, usize)>>> {
+        let rows = rows_below_each_other(&self.arrived[place.slot], shape);
+        if let Some(rows) = rows.filter(|rows| rows.len() <= most) {
+            self.arrived[place.slot].clear();
+            return Ok(Some(rows));
+        }
+        Ok(self.take(backend, place, shape)?.map(|sum| vec![(sum, 0)]))
+    }
+
     /// Adds a product that need not be computed yet.
     pub(crate) fn add_product(&mut self, place: Place, product: Product) {
         self.arrived[place.slot].push(Contribution::Product(Box::new(product)));
@@ -169,6 +186,22 @@ impl Slots {
             }
         }
     }
+}
+
+/// The matrices and their first rows, in order, if none of `shape`'s rows is missing or there twice.
+fn rows_below_each_other(parts: &[Contribution], shape: Shape) -> Option<Vec<(CudaTensor, usize)>> {
+    let rows = parts.iter().map(|part| match part {
+        Contribution::Rows(Rows::Matrix { tensor, first_row }) => {
+            Some((tensor.clone(), *first_row))
+        }
+        _ => None,
+    });
+    let mut rows = rows.collect::<Option<Vec<_>>>()?;
+    rows.sort_by_key(|(_, first_row)| *first_row);
+    let end = rows.iter().try_fold(0, |end, (tensor, first_row)| {
+        (*first_row == end).then_some(end + tensor.shape[0])
+    });
+    (end == Some(shape[0])).then_some(rows)
 }
 
 /// The sum of parts, times `factor` if it is given, by a kernel that stores it as operands too.
@@ -320,5 +353,30 @@ struct OpenScope<'a>(&'a CudaBackend);
 impl Drop for OpenScope<'_> {
     fn drop(&mut self) {
         self.0.scope().borrow_mut().take();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::launch::testing::tensor;
+
+    #[test]
+    fn rows_are_below_each_other_if_each_is_there_once() {
+        let found = |parts: &[(usize, usize)]| {
+            let parts = parts.iter().map(|&(first_row, rows)| {
+                let tensor = tensor([rows, 3]);
+                Contribution::Rows(Rows::Matrix { tensor, first_row })
+            });
+            let rows = rows_below_each_other(&parts.collect::<Vec<_>>(), [6, 3])?;
+            Some(rows.iter().map(|(_, first_row)| *first_row).collect::<Vec<_>>())
+        };
+        assert_eq!(found(&[(0, 6)]), Some(vec![0]));
+        assert_eq!(found(&[(4, 2), (0, 4)]), Some(vec![0, 4]));
+        assert_eq!(found(&[(0, 4)]), None);
+        assert_eq!(found(&[(1, 5)]), None);
+        assert_eq!(found(&[(0, 3), (2, 4)]), None);
+        assert_eq!(found(&[(0, 6), (0, 6)]), None);
+        assert_eq!(found(&[]), None);
     }
 }

@@ -72,6 +72,7 @@ pub(crate) mod gradient {
     pub(crate) const RESULT: usize = 4;
     pub(crate) const SCALED: usize = 5;
     pub(crate) const FACTOR: usize = 6;
+    pub(crate) const SIZE: usize = 7;
 }
 
 /// Logits as kernels take them, as their first argument: `scale x + shift + column`.

@@ -20,13 +20,19 @@ pub(crate) fn concat(
     let places = parts.iter().map(|part| backend.place(part)).collect::<Vec<_>>();
     let sizes = parts.iter().map(|part| part.shape[axis as usize]).collect::<Vec<_>>();
     let y = joined(backend, parts, axis)?;
-    let inputs = places.clone();
-    Ok(backend.record(y, &inputs, || {
-        move |backend: &CudaBackend, slots: &mut Slots, dy: CudaTensor| {
+    let (inputs, shape) = (places.clone(), y.shape);
+    Ok(backend.record_place(y, &inputs, |own| {
+        move |backend: &CudaBackend, slots: &mut Slots| {
+            let most = if axis == Axis::Columns { SOURCES.0 } else { 1 };
+            let Some(rows) = slots.take_rows(backend, own, shape, most)? else { return Ok(()) };
             let mut start = 0;
             for (place, size) in places.into_iter().zip(sizes) {
                 if let Some(place) = place {
-                    slots.add(place, cut(backend, &dy, axis, start, size)?);
+                    let dx = match axis {
+                        Axis::Rows => cut(backend, &rows[0].0, axis, start, size)?,
+                        Axis::Columns => cut_columns(backend, &rows, start, size)?,
+                    };
+                    slots.add(place, dx);
                 }
                 start += size;
             }
@@ -138,15 +144,27 @@ fn cut(
     start: usize,
     count: usize,
 ) -> Result<CudaTensor> {
-    let [rows, columns] = x.shape;
+    let columns = x.shape[1];
     match axis {
         Axis::Rows => Ok(x.at(start * columns, [count, columns])),
-        Axis::Columns => {
-            let shape = [rows, count];
-            let source = Source { x: x.at(start, shape), start: 0, size: count, pitch: columns };
-            put_together(backend, shape, &[source], axis)
-        }
+        Axis::Columns => cut_columns(backend, &[(x.clone(), 0)], start, count),
     }
+}
+
+/// Some columns of a few matrices below each other, each with its first row, as a constant.
+fn cut_columns(
+    backend: &CudaBackend,
+    rows: &[(CudaTensor, usize)],
+    start: usize,
+    count: usize,
+) -> Result<CudaTensor> {
+    let sources = rows.iter().map(|(x, first_row)| {
+        let [size, pitch] = x.shape;
+        Source { x: x.at(start, [size, count]), start: *first_row, size, pitch }
+    });
+    let sources = sources.collect::<Vec<_>>();
+    let size = sources.iter().map(|source| source.size).sum();
+    put_together(backend, [size, count], &sources, Axis::Rows)
 }
 
 /// `x` as the columns from `start` on of zeros of shape `shape`.

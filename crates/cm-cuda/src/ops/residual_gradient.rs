@@ -11,6 +11,17 @@ use crate::compile::Module::{ResidualDifferences, ResidualGradient};
 use crate::launch::Argument;
 use crate::tensor::{CudaTensor, maybe_read};
 
+/// Where `residual_operands` has its arguments that are looked at.
+pub(crate) mod operands {
+    pub(crate) const GRADIENT: usize = 0;
+    pub(crate) const ROWS: usize = 11;
+    pub(crate) const COLUMNS: usize = 12;
+    /// What InfoNCE's gradient is computed of, in the place of the gradient.
+    pub(crate) const INFO_NCE: usize = 14;
+    /// Bytes of `struct Gradient`.
+    pub(crate) const INFO_NCE_BYTES: usize = 128;
+}
+
 /// Pairs of rows of `x` and `y`, and what is known of each.
 pub(crate) struct Pairs {
     pub(crate) split: Split,
@@ -178,7 +189,8 @@ impl Pairs {
             args_t.write(),
             n as u32,
             m as u32,
-            self.split.argument()
+            self.split.argument(),
+            Argument::Struct(Vec::new(), operands::INFO_NCE_BYTES)
         ]);
         let blocks = (4 * down * across) as u32;
         backend.run(ResidualGradient, "residual_operands", blocks, 256, 0, arguments)?;
