@@ -116,27 +116,21 @@ KERNEL(layer_norm_gradient_held,
     });
 }
 
-// Each row divided by its length plus `epsilon`, one warp a row.
-KERNEL(l2_normalize, Mat x, Mat y, unsigned rows, unsigned columns, float epsilon) {
-    after_others();
-    unsigned row = FIRST >> 5, lane = threadIdx.x & 31;
-    if (row >= rows) return;
-    const float* in = at(x) + (size_t)row * columns;
-    float* out = at(y) + (size_t)row * columns;
+// A row divided by its length plus `epsilon`, by a warp.
+static __device__ __forceinline__ void normalize(
+    const float* in, float* out, unsigned columns, float epsilon) {
+    unsigned lane = threadIdx.x & 31;
     double squares = 0.0;
     for (unsigned i = lane; i < columns; i += 32) squares += __fmul_rn(in[i], in[i]);
     float length = sqrtf((float)warp_sum(squares)) + epsilon;
     for (unsigned i = lane; i < columns; i += 32) out[i] = in[i] / length;
 }
 
+// Its gradient, which may take the place of `grad`:
 // dx = dy / (l + epsilon) - x (x . dy) / (l (l + epsilon)^2), without the second term if l = 0.
-KERNEL(l2_normalize_gradient,
-    Mat x, Mat dy, Mat dx, unsigned rows, unsigned columns, float epsilon) {
-    after_others();
-    unsigned row = FIRST >> 5, lane = threadIdx.x & 31;
-    if (row >= rows) return;
-    const float *in = at(x) + (size_t)row * columns, *grad = at(dy) + (size_t)row * columns;
-    float* out = at(dx) + (size_t)row * columns;
+static __device__ __forceinline__ void normalize_gradient(
+    const float* in, const float* grad, float* out, unsigned columns, float epsilon) {
+    unsigned lane = threadIdx.x & 31;
     double squares = 0.0, along = 0.0;
     for (unsigned i = lane; i < columns; i += 32) {
         squares += __fmul_rn(in[i], in[i]);
@@ -146,4 +140,30 @@ KERNEL(l2_normalize_gradient,
     float share = (float)warp_sum(along) / length / length;
     share = norm == 0.0f ? 0.0f : share / norm;
     for (unsigned i = lane; i < columns; i += 32) out[i] = grad[i] / length - share * in[i];
+}
+
+// y is x with its rows divided by their lengths, one warp a row; z, if wanted, is y with its rows
+// divided by theirs.
+KERNEL(l2_normalize,
+    Mat x, Mat y, Mat z, unsigned rows, unsigned columns, float epsilon, float next_epsilon) {
+    after_others();
+    unsigned row = FIRST >> 5;
+    if (row >= rows) return;
+    size_t start = (size_t)row * columns;
+    float *out = at(y) + start, *next = maybe(z);
+    normalize(at(x) + start, out, columns, epsilon);
+    if (next) normalize(out, next + start, columns, next_epsilon);
+}
+
+// dx from dy. If `before` is given, x was made of it so, and dx is its gradient.
+KERNEL(l2_normalize_gradient, Mat x, Mat dy, Mat dx, Mat before, unsigned rows, unsigned columns,
+    float epsilon, float epsilon_before) {
+    after_others();
+    unsigned row = FIRST >> 5;
+    if (row >= rows) return;
+    size_t start = (size_t)row * columns;
+    const float* first = maybe(before);
+    float* out = at(dx) + start;
+    normalize_gradient(at(x) + start, at(dy) + start, out, columns, epsilon);
+    if (first) normalize_gradient(first + start, out, out, columns, epsilon_before);
 }

@@ -50,6 +50,13 @@ BOUNDED_KERNEL(residual_operands, (256),
         ns[q] = inside ? norm_in[place] : 1.0f;
         as[q] = inside ? arg_in[place] : 0.0f;
     }
+    float distance = 0.0f;
+    if (part < 2) {
+        bool is_row = part == 0;
+        unsigned place = min((is_row ? row : column) + lane, (is_row ? n : m) - 1);
+        const float* norms = norm_in + (is_row ? (size_t)place * m : place);
+        distance = is_row ? from_middle(norms, 1, m) : from_middle(norms, m, n);
+    }
     if (!g) {
         Slopes slopes(info_nce, n);
         unsigned c = column + lane;
@@ -64,12 +71,7 @@ BOUNDED_KERNEL(residual_operands, (256),
             if (r < n && c < m) gs[q] = slopes.put(r, c, gs[q]) * split.share;
         }
     }
-    if (part < 2) {
-        bool is_row = part == 0;
-        unsigned place = min((is_row ? row : column) + lane, (is_row ? n : m) - 1);
-        const float* norms = norm_in + (is_row ? (size_t)place * m : place);
-        far[part][lane] = is_row ? from_middle(norms, 1, m) : from_middle(norms, m, n);
-    }
+    if (part < 2) far[part][lane] = distance;
     __syncthreads();
 #pragma unroll
     for (int q = 0; q < 4; q++) {

@@ -5,36 +5,32 @@
 // the former keep other units of the processor busy than the latter. Squares are summed over 64
 // features each, then over these sums, in every kernel, so all have the same results.
 
-// For many pairs: tiles of 64 x 32, 64 threads of 8 x 4 pairs for either part: fewer would load
-// more. The next chunk of each part is loaded meanwhile. Components that are SHORT have one chunk.
+// For many pairs: tiles of 64 x 32, 128 threads for either part. The next chunk of each is loaded
+// meanwhile. Components that are SHORT have one chunk.
 template <bool SHORT>
 static __device__ __forceinline__ void many(Mat x, Mat y, Mat distances, Mat norms, Mat args,
     unsigned n, unsigned m, unsigned inverted, const Split& split) {
-    constexpr unsigned TM = 64, TN = 32, ROWS = TM + TN, LANES = 64;
-    constexpr int HEIGHT = 8;
+    constexpr unsigned TM = 64, TN = 32, ROWS = TM + TN;
     extern __shared__ __align__(16) float memory[];
     __shared__ int bad[ROWS];
     Points p = points_of(x, y, n, m, split, TM, TN);
-    unsigned lane = threadIdx.x % LANES, is_max = threadIdx.x / LANES;
-    unsigned u_row = (lane >> 3) * HEIGHT, v_row = TM + (lane & 7) * 4;
+    unsigned lane = threadIdx.x & 127, is_max = threadIdx.x >> 7;
+    unsigned u_row = (lane >> 3) * 4, v_row = TM + (lane & 7) * 4;
     float* out = at(distances);
     float* stored = is_max ? maybe(args) : maybe(norms);
-    bool wide = (m & 3) == 0 && (((size_t)out | (size_t)stored) & 15) == 0;
-    unsigned column = p.column + v_row - TM;
-    Block upper(p, p.row + u_row, column, wide), lower(p, p.row + u_row + 4, column, wide);
+    Block block(p, p.row + u_row, p.column + v_row - TM,
+        (m & 3) == 0 && (((size_t)out | (size_t)stored) & 15) == 0);
     unsigned run = split.symmetric + split.asymmetric;
     unsigned size = is_max ? split.asymmetric : split.symmetric;
     unsigned end = (max(split.symmetric, split.asymmetric) + CHUNK - 1) / CHUNK * CHUNK;
     unsigned all = end / CHUNK * split.components;
     float* stages = memory + is_max * 2 * ROWS * CHUNK;
-    // A thread's totals over components, row by row; of a single one, what it is, where the chunks
-    // were.
-    bool is_single = split.components == 1;
-    float* totals = memory + (is_single ? 0 : 4 * ROWS * CHUNK) + is_max * TM * TN + lane * 4;
+    // A thread's totals over components, row by row.
+    float* totals = memory + 4 * ROWS * CHUNK + is_max * TM * TN + lane * 4;
     unsigned start = is_max * split.symmetric, next_start = start, next = 0;
     auto fetch_next = [&](unsigned step) {
         if (next < size && step < all) {
-            fetch<TM, TN, LANES>(stages + step % 2 * ROWS * CHUNK, p, next_start + next,
+            fetch<TM, TN, 128>(stages + step % 2 * ROWS * CHUNK, p, next_start + next,
                 next_start + size, lane);
         }
         commit_copies();
@@ -44,11 +40,11 @@ static __device__ __forceinline__ void many(Mat x, Mat y, Mat distances, Mat nor
     if (threadIdx.x < ROWS) bad[threadIdx.x] = 0;
     fetch_next(0);
     // Sums or maxima; sums of sums or where the maxima are.
-    float found[HEIGHT][4] = {}, besides[HEIGHT][4];
+    float found[4][4] = {}, besides[4][4];
     float none = is_max ? __int_as_float(-1) : 0.0f;
 #pragma unroll
-    for (int i = 0; i < HEIGHT; i++) {
-        if (!is_single) *(float4*)(totals + i * 256) = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    for (int i = 0; i < 4; i++) {
+        *(float4*)(totals + i * 512) = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 #pragma unroll
         for (int j = 0; j < 4; j++) besides[i][j] = none;
     }
@@ -60,14 +56,14 @@ static __device__ __forceinline__ void many(Mat x, Mat y, Mat distances, Mat nor
         fetch_next(step + 1);
         const float* stage = stages + step % 2 * ROWS * CHUNK;
         if (feature < size) {
-            mark_bad<ROWS, LANES>(stage, bad, lane);
-            if (is_max) take_largest<HEIGHT>(stage, u_row, v_row, (int)feature, found, besides);
-            else add_squares<HEIGHT>(stage, u_row, v_row, found);
+            mark_bad<ROWS, 128>(stage, bad, lane);
+            if (is_max) take_largest(stage, u_row, v_row, (int)feature, found, besides);
+            else add_squares(stage, u_row, v_row, found);
         }
         feature += CHUNK;
         if (!SHORT && !is_max && ((feature & CHUNK) == 0 || feature == end)) {
 #pragma unroll
-            for (int i = 0; i < HEIGHT; i++)
+            for (int i = 0; i < 4; i++)
 #pragma unroll
                 for (int j = 0; j < 4; j++) {
                     besides[i][j] += found[i][j];
@@ -76,33 +72,26 @@ static __device__ __forceinline__ void many(Mat x, Mat y, Mat distances, Mat nor
         }
         if (feature < end) continue;
         if (!is_max && size > 0) {
-            take_norms(found, p, upper, start, split, inverted, stored);
-            take_norms(found + 4, p, lower, start, split, inverted, stored);
+            take_norms(found, p, block, start, split, inverted, stored);
         } else if (is_max) {
-            auto take = [&](float(*largest)[4], float(*quads)[4], const Block& block,
-                            unsigned first) {
-                take_arguments(largest, quads, p, block, start, split, stored,
-                    [&](int i, unsigned k) {
-                        if (SHORT) return *(const float4*)(stage + place_of(first + i, k));
-                        unsigned r = min(block.row + i, n - 1);
-                        return *(const float4*)(p.a + (size_t)r * p.width + start + k);
-                    },
-                    [&](int j, unsigned k) {
-                        if (SHORT) return *(const float4*)(stage + place_of(v_row + j, k));
-                        unsigned c = min(block.column + j, m - 1);
-                        return *(const float4*)(p.b + (size_t)c * p.width + start + k);
-                    });
-            };
-            take(found, besides, upper, u_row);
-            take(found + 4, besides + 4, lower, u_row + 4);
+            take_arguments(found, besides, p, block, start, split, stored,
+                [&](int i, unsigned k) {
+                    if (SHORT) return *(const float4*)(stage + place_of(u_row + i, k));
+                    unsigned r = min(block.row + i, n - 1);
+                    return *(const float4*)(p.a + (size_t)r * p.width + start + k);
+                },
+                [&](int j, unsigned k) {
+                    if (SHORT) return *(const float4*)(stage + place_of(v_row + j, k));
+                    unsigned c = min(block.column + j, m - 1);
+                    return *(const float4*)(p.b + (size_t)c * p.width + start + k);
+                });
         }
-        if (is_single) break;
 #pragma unroll
-        for (int i = 0; i < HEIGHT; i++) {
-            float4 total = *(float4*)(totals + i * 256);
+        for (int i = 0; i < 4; i++) {
+            float4 total = *(float4*)(totals + i * 512);
             total.x += found[i][0], total.y += found[i][1];
             total.z += found[i][2], total.w += found[i][3];
-            *(float4*)(totals + i * 256) = total;
+            *(float4*)(totals + i * 512) = total;
 #pragma unroll
             for (int j = 0; j < 4; j++) {
                 found[i][j] = 0.0f;
@@ -114,19 +103,11 @@ static __device__ __forceinline__ void many(Mat x, Mat y, Mat distances, Mat nor
         feature = 0;
     }
     __syncthreads();
-    if (is_single) {
-#pragma unroll
-        for (int i = 0; i < HEIGHT; i++) {
-            *(float4*)(totals + i * 256) =
-                make_float4(found[i][0], found[i][1], found[i][2], found[i][3]);
-        }
-        __syncthreads();
-    }
     if (is_max) return;
 #pragma unroll
-    for (int i = 0; i < HEIGHT; i++) {
-        float4 norm = *(const float4*)(totals + i * 256);
-        float4 most = *(const float4*)(totals + i * 256 + TM * TN);
+    for (int i = 0; i < 4; i++) {
+        float4 norm = *(const float4*)(totals + i * 512);
+        float4 most = *(const float4*)(totals + i * 512 + TM * TN);
         found[i][0] = norm.x + most.x, found[i][1] = norm.y + most.y;
         found[i][2] = norm.z + most.z, found[i][3] = norm.w + most.w;
 #pragma unroll
@@ -135,8 +116,7 @@ static __device__ __forceinline__ void many(Mat x, Mat y, Mat distances, Mat nor
             found[i][j] = is_bad ? NOT_A_NUMBER : found[i][j] * split.share;
         }
     }
-    put_rows(out, found, p, upper);
-    put_rows(out, found + 4, p, lower);
+    put_rows(out, found, p, block);
 }
 
 // For few pairs: tiles of 32 x 16 that four warps have for either part, each another chunk, or
@@ -203,9 +183,9 @@ static __device__ __forceinline__ void few(Mat x, Mat y, Mat distances, Mat norm
                     }
                     mark_bad<ROWS, 32>(chunk, bad, lane);
                     if (is_max) {
-                        take_largest<4>(chunk, u_row, v_row, (int)(feature + half), mine, quads);
+                        take_largest(chunk, u_row, v_row, (int)(feature + half), mine, quads);
                     } else {
-                        add_squares<4>(chunk, u_row, v_row, mine);
+                        add_squares(chunk, u_row, v_row, mine);
                     }
                 }
                 if (SHORT) {
@@ -317,6 +297,6 @@ static __device__ __forceinline__ void few(Mat x, Mat y, Mat distances, Mat norm
 
 // Of components of more than 32 features and of at most as many.
 PAIRS(residual_pairs_small, (256, 2), few<false>)
-PAIRS(residual_pairs_large, (128, 4), many<false>)
+PAIRS(residual_pairs_large, (256, 2), many<false>)
 PAIRS(residual_pairs_small_short, (256, 2), few<true>)
-PAIRS(residual_pairs_large_short, (128, 4), many<true>)
+PAIRS(residual_pairs_large_short, (256, 2), many<true>)

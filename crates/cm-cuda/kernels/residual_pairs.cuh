@@ -1,5 +1,4 @@
-// Pairs of points in tiles: what `residual_pairs.cu` is made of. Each thread has 4 x 4 pairs, or
-// two such blocks below each other.
+// Pairs of points in tiles: what `residual_pairs.cu` is made of. Each thread has 4 x 4 pairs.
 
 // So many features of a tile's points are in shared memory at a time.
 constexpr unsigned CHUNK = 32;
@@ -67,33 +66,30 @@ static __device__ __forceinline__ void mark_bad(const float* stage, int* bad, un
     }
 }
 
-// Calls pair(u, v, i, j, k) for four features from k on of each of a thread's pairs, HEIGHT rows by
-// four columns, which begin at `u_row` and `v_row` of the tile.
-template <int HEIGHT, typename F>
+// Calls pair(u, v, i, j, k) for four features from k on of each of a thread's pairs, whose rows
+// and columns begin at `u_row` and `v_row` of the tile.
+template <typename F>
 static __device__ __forceinline__ void each_pair(
     const float* stage, unsigned u_row, unsigned v_row, F pair) {
     const float *us = stage + u_row * CHUNK, *vs = stage + v_row * CHUNK;
     unsigned u_shift = (u_row >> 2 & 7) << 2, v_shift = (v_row >> 2 & 7) << 2;
-#pragma unroll (HEIGHT == 4 ? 2 : 1)
+#pragma unroll 2
     for (unsigned k = 0; k < CHUNK; k += 4) {
-        float4 u[HEIGHT], v[4];
+        float4 u[4], v[4];
 #pragma unroll
-        for (int i = 0; i < HEIGHT; i++) {
-            u[i] = *(const float4*)(us + i * CHUNK + (k ^ (u_shift ^ (i >> 2) << 2)));
-        }
+        for (int i = 0; i < 4; i++) u[i] = *(const float4*)(us + i * CHUNK + (k ^ u_shift));
 #pragma unroll
         for (int j = 0; j < 4; j++) v[j] = *(const float4*)(vs + j * CHUNK + (k ^ v_shift));
 #pragma unroll
-        for (int i = 0; i < HEIGHT; i++)
+        for (int i = 0; i < 4; i++)
 #pragma unroll
             for (int j = 0; j < 4; j++) pair(u[i], v[j], i, j, k);
     }
 }
 
-template <int HEIGHT>
 static __device__ __forceinline__ void add_squares(
     const float* stage, unsigned u_row, unsigned v_row, float (*sums)[4]) {
-    each_pair<HEIGHT>(stage, u_row, v_row, [&](float4 u, float4 v, int i, int j, unsigned) {
+    each_pair(stage, u_row, v_row, [&](float4 u, float4 v, int i, int j, unsigned) {
         float p = u.x - v.x, q = u.y - v.y, r = u.z - v.z, s = u.w - v.w;
         sums[i][j] = fmaf(s, s, fmaf(r, r, fmaf(q, q, fmaf(p, p, sums[i][j]))));
     });
@@ -102,10 +98,9 @@ static __device__ __forceinline__ void add_squares(
 // The largest differences so far, if positive, and the first four features that have them. As
 // whole numbers, positive floats are in the same order, and negative ones are below 0; NaN is
 // above all. Quads are whole numbers, too, -1 at first.
-template <int HEIGHT>
 static __device__ __forceinline__ void take_largest(const float* stage, unsigned u_row,
     unsigned v_row, int base, float (*largest)[4], float (*quads)[4]) {
-    each_pair<HEIGHT>(stage, u_row, v_row, [&](float4 u, float4 v, int i, int j, unsigned k) {
+    each_pair(stage, u_row, v_row, [&](float4 u, float4 v, int i, int j, unsigned k) {
         int p = __float_as_int(u.x - v.x), q = __float_as_int(u.y - v.y);
         int r = __float_as_int(u.z - v.z), s = __float_as_int(u.w - v.w);
         int before = __float_as_int(largest[i][j]);

@@ -15,6 +15,7 @@ use crate::memory::{Arena, Buffer};
 use crate::operands::{Operands, skip_unread};
 use crate::schedule::Order;
 use crate::share::share;
+use crate::tensor::CudaTensor;
 use crate::{Device, Error, Result, profile};
 
 /// The kernels of a step, in the order they were asked for.
@@ -32,6 +33,12 @@ impl Recorder {
             }
         });
         self.launches.push(launch);
+    }
+
+    /// Which kernel was the last to write to the matrix's buffer.
+    pub(crate) fn last_writer(&self, x: &CudaTensor) -> Option<usize> {
+        let number = x.view.buffer.number();
+        self.launches.iter().rposition(|launch| launch.writes(number))
     }
 }
 

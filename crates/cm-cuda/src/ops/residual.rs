@@ -116,16 +116,15 @@ fn by_pairs(
     let tiles = |[rows, columns]: Shape| n.div_ceil(rows) * m.div_ceil(columns);
     let is_large = tiles(large) * backend.replicas() >= 128;
     let is_short = split.symmetric.max(split.asymmetric) <= 32;
-    // Chunks of 32 features of so many tiles, and totals over components, are in shared memory.
-    let sums = if split.components > 1 { 2 } else { 0 };
-    let (kernel, threads, tile, chunks, totals) = match (is_large, is_short) {
-        (true, true) => ("residual_pairs_large_short", 128, large, 4, sums),
-        (true, false) => ("residual_pairs_large", 128, large, 4, sums),
-        (false, true) => ("residual_pairs_small_short", 256, small, 8, 0),
-        (false, false) => ("residual_pairs_small", 256, small, 16, 0),
+    // Chunks of 32 features of so many tiles, and totals, are in shared memory.
+    let (kernel, tile, chunks, totals) = match (is_large, is_short) {
+        (true, true) => ("residual_pairs_large_short", large, 4, 2),
+        (true, false) => ("residual_pairs_large", large, 4, 2),
+        (false, true) => ("residual_pairs_small_short", small, 8, 0),
+        (false, false) => ("residual_pairs_small", small, 16, 0),
     };
     let shared = 4 * (chunks * (tile[0] + tile[1]) * 32 + totals * tile[0] * tile[1]);
-    backend.run(ResidualPairs, kernel, tiles(tile) as u32, threads, shared as u32, arguments)?;
+    backend.run(ResidualPairs, kernel, tiles(tile) as u32, 256, shared as u32, arguments)?;
     Ok(backend.record(result, &places, || {
         let (x, y) = (x.clone(), y.clone());
         move |backend: &CudaBackend, slots: &mut Slots, grad: CudaTensor| {
