@@ -3,8 +3,8 @@
 
 use cm_contrastive::{ContrastiveLoss, ContrastiveSettings};
 use cm_learner::{
-    Dimensions, FeatureSettings, Features, Group, Learner, Metrics, StateDistance, Transitions,
-    Update,
+    Dimensions, FeatureSettings, Features, FixedDistance, Group, Learner, Metrics, StateDistance,
+    Transitions, Update,
 };
 use cm_nn::check::{Within, positive};
 use cm_nn::{
@@ -268,6 +268,13 @@ impl<B: Backend> StateDistance<B> for Cmd1<B> {
 
     fn pairs(&self, from: &Var<B>, to: &Var<B>) -> Result<Var<B>> {
         self.larger_of_points(from, to, Quasimetric::pairs)
+    }
+
+    fn fixed(&self) -> Result<Option<FixedDistance>> {
+        let members = self.quasimetrics.members().iter().map(Quasimetric::fixed);
+        let Some(members) = members.collect::<Result<Option<_>>>()? else { return Ok(None) };
+        let scale = 1.0 / self.divisor();
+        Ok(Some(FixedDistance::new(self.features.fixed_state()?, members, scale)))
     }
 }
 

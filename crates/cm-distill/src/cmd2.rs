@@ -3,8 +3,8 @@
 
 use cm_contrastive::{ContrastiveSettings, Critic, CriticSettings};
 use cm_learner::{
-    Dimensions, Dual, DualOptimiser, FeatureSettings, Features, Group, Learner, Metrics,
-    StateDistance, Transitions, Update,
+    Dimensions, Dual, DualOptimiser, FeatureSettings, Features, FixedDistance, Group, Learner,
+    Metrics, StateDistance, Transitions, Update,
 };
 use cm_nn::check::{Within, finite, positive};
 use cm_nn::{
@@ -240,6 +240,12 @@ impl<B: Backend> StateDistance<B> for Cmd2<B> {
 
     fn pairs(&self, from: &Var<B>, to: &Var<B>) -> Result<Var<B>> {
         self.quasimetric.pairs(from, to)?.scale(1.0 / self.settings.distance_divisor)
+    }
+
+    fn fixed(&self) -> Result<Option<FixedDistance>> {
+        let Some(quasimetric) = self.quasimetric.fixed()? else { return Ok(None) };
+        let scale = 1.0 / self.settings.distance_divisor;
+        Ok(Some(FixedDistance::new(self.features.fixed_state()?, vec![quasimetric], scale)))
     }
 }
 

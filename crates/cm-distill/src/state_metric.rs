@@ -2,7 +2,8 @@
 
 use cm_contrastive::ContrastiveSettings;
 use cm_learner::{
-    Dimensions, FeatureSettings, Features, Group, Metrics, StateDistance, Transitions, Update,
+    Dimensions, FeatureSettings, Features, FixedDistance, Group, Metrics, StateDistance,
+    Transitions, Update,
 };
 use cm_nn::check::{Within, positive};
 use cm_nn::{
@@ -175,6 +176,12 @@ impl<B: Backend> StateDistance<B> for StateMetric<B> {
 
     fn pairs(&self, from: &Var<B>, to: &Var<B>) -> Result<Var<B>> {
         self.quasimetric.pairs(from, to)?.scale(1.0 / self.divisor())
+    }
+
+    fn fixed(&self) -> Result<Option<FixedDistance>> {
+        let Some(quasimetric) = self.quasimetric.fixed()? else { return Ok(None) };
+        let scale = 1.0 / self.divisor();
+        Ok(Some(FixedDistance::new(self.features.fixed_state()?, vec![quasimetric], scale)))
     }
 
     fn logits(&self, state: &Var<B>, goal: &Var<B>) -> Result<Option<Var<B>>> {

@@ -1,7 +1,7 @@
 //! What networks see of states and actions.
 
 use cm_nn::check::{Within, positive, require};
-use cm_nn::{Activation, Backend, Var};
+use cm_nn::{Activation, Backend, FixedLayer, Var};
 use serde::{Deserialize, Serialize};
 
 use crate::{Dimensions, Result};
@@ -155,6 +155,15 @@ impl<B: Backend> Features<B> {
             }
             None => Ok(state.clone()),
         }
+    }
+
+    /// What makes the features of a state, for one at a time; nothing if it is seen as it is.
+    pub fn fixed_state(&self) -> Result<Vec<FixedLayer>> {
+        let layer = self.soft.as_ref().map(|soft| {
+            let [weight, shift] = &soft.state;
+            FixedLayer::new(weight, shift, Activation::Tanh)
+        });
+        Ok(layer.transpose()?.into_iter().collect())
     }
 
     /// `[n, action]` to `[n, action_columns]`.

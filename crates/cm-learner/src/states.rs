@@ -2,7 +2,7 @@
 
 use cm_nn::{Backend, Var};
 
-use crate::Result;
+use crate::{FixedDistance, Result};
 
 /// A quasimetric on states alone: every state is a point, and distances compare points.
 ///
@@ -22,6 +22,12 @@ pub trait StateDistance<B: Backend> {
     /// none if it was learned in another way.
     fn logits(&self, state: &Var<B>, goal: &Var<B>) -> Result<Option<Var<B>>> {
         let _ = (state, goal);
+        Ok(None)
+    }
+
+    /// The same points and distances with the weights as they are now, for a few states at a time;
+    /// none if the networks have no such form.
+    fn fixed(&self) -> Result<Option<FixedDistance>> {
         Ok(None)
     }
 }

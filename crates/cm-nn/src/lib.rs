@@ -20,11 +20,13 @@ pub use activation::Activation;
 pub use backend::{Axis, Backend, Direction, Distribution, Map, Over, Pairing, Reduce, Zip};
 pub use capture::{Captured, Values};
 pub use cm_quasimetric::{Head, Reduction};
-pub use dfdx_backend::DfdxBackend;
+pub use dfdx_backend::{DfdxBackend, FixedLayer};
 pub use error::{Error, Result, Shape};
 pub use gradients::{Gradients, gradients};
 pub use initialise::{Fan, Initialiser, Spread};
-pub use modules::{LayerNorm, Linear, Mlp, MlpSettings, Quasimetric, QuasimetricSettings, Twin};
+pub use modules::{
+    FixedQuasimetric, LayerNorm, Linear, Mlp, MlpSettings, Quasimetric, QuasimetricSettings, Twin,
+};
 pub use optimise::{Adam, AdamSettings, Ema, Sgd};
 pub use parameters::{Matrix, Parameter, ParameterSets, Parameters, Snapshot};
 pub use var::Var;

@@ -35,6 +35,8 @@ fn rowwise_is_the_diagonal_of_pairwise() {
             let (rows, pairs) = (rowwise(head, &x, &y, WIDTH), pairwise(head, &x, &y, WIDTH));
             for (i, &row) in rows.iter().enumerate() {
                 assert!((row - pairs[i * n + i]).abs() < 1e-12, "{head} {i}");
+                let part = i * WIDTH..(i + 1) * WIDTH;
+                assert_eq!(head.distance(&x[part.clone()], &y[part]).unwrap(), row, "{head} {i}");
             }
         }
     }

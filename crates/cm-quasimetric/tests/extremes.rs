@@ -109,6 +109,9 @@ fn rows_that_are_not_finite_have_distance_nan_and_spoil_no_other() {
             }
             let row = rowwise(head, &x, &y, WIDTH);
             assert!(row[1].is_nan() && !row[0].is_nan() && !row[2].is_nan());
+            let (spoiled, other) = (&x[WIDTH..2 * WIDTH], &y[..WIDTH]);
+            assert!(head.distance(spoiled, other).unwrap().is_nan(), "{head} {bad}");
+            assert!(head.distance(other, spoiled).unwrap().is_nan(), "{head} {bad}");
         }
     }
 }

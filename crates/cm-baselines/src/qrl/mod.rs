@@ -16,7 +16,8 @@ mod settings;
 use std::ops::Range;
 
 use cm_learner::{
-    Dimensions, Dual, Features, Group, Learner, Metrics, StateDistance, Transitions, Update,
+    Dimensions, Dual, Features, FixedDistance, Group, Learner, Metrics, StateDistance, Transitions,
+    Update,
 };
 use cm_nn::{Backend, Mlp, Over, Parameters, Quasimetric, Result, Var};
 use cm_policy::Actor;
@@ -339,6 +340,16 @@ impl<B: Backend> StateDistance<B> for Qrl<B> {
 
     fn pairs(&self, from: &Var<B>, to: &Var<B>) -> Result<Var<B>> {
         self.quasimetric.pairs(from, to)
+    }
+
+    fn fixed(&self) -> Result<Option<FixedDistance>> {
+        let mut first = self.features.fixed_state()?;
+        if let Outcome::Latent { encoder, .. } = &self.outcome {
+            let Some(layers) = encoder.fixed()? else { return Ok(None) };
+            first.extend(layers);
+        }
+        let quasimetric = self.quasimetric.fixed()?;
+        Ok(quasimetric.map(|quasimetric| FixedDistance::new(first, vec![quasimetric], 1.0)))
     }
 }
 

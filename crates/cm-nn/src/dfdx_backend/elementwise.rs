@@ -115,7 +115,7 @@ fn silu_slope(x: f32) -> f32 {
 const CUBIC: f32 = 0.044_715;
 
 #[inline(always)]
-fn gelu(x: f32) -> f32 {
+pub(super) fn gelu(x: f32) -> f32 {
     0.5 * x * (1.0 + tanh(FRAC_2_PI.sqrt() * (x + CUBIC * x * x * x)))
 }
 

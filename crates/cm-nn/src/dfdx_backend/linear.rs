@@ -131,7 +131,8 @@ fn add_row(z: &mut [f32], b: Option<&[f32]>, f: impl Fn(f32) -> f32 + Sync + Sen
 }
 
 vectorised! {
-    fn add_row_to<F: Fn(f32) -> f32>(rows: &mut [f32], b: &[f32], f: F) {
+    /// `z = f(z + b)` for every row, on this thread.
+    pub(super) fn add_row_to<F: Fn(f32) -> f32>(rows: &mut [f32], b: &[f32], f: F) {
         for row in rows.chunks_exact_mut(b.len()) {
             for (z, b) in row.iter_mut().zip(b) {
                 *z = f(*z + b);

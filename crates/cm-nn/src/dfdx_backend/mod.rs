@@ -3,6 +3,7 @@
 mod density;
 mod distance;
 mod elementwise;
+mod fixed;
 mod info_nce;
 mod layer_norm;
 mod layout;
@@ -24,6 +25,7 @@ use cm_quasimetric::Head;
 use cm_random::Philox;
 use dfdx::prelude::Cpu;
 
+pub use self::fixed::FixedLayer;
 use self::memory::{Buffer, Pool};
 use self::tape::{Place, Scope};
 use crate::backend::AdamCells;

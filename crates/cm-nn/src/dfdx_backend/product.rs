@@ -43,7 +43,7 @@ pub(super) fn product(a: Factor<'_>, b: Factor<'_>, out: &mut [f32], first: bool
     assert_eq!(a.values.len(), a.rows * a.columns, "size of the left factor");
     assert_eq!(b.values.len(), b.rows * b.columns, "size of the right factor");
     if first && a.rows == 1 && b.column_stride == 1 {
-        return Arch::new().dispatch(OneRow { row: a.values, b: b.values, out });
+        return one_row(a.values, b.values, out);
     }
     // SAFETY: with the sizes just checked, every address that `gemm` computes from these strides
     // lies inside `a`, `b` and `out`, and `out` is borrowed mutably, so it overlaps neither factor.
@@ -73,6 +73,12 @@ pub(super) fn product(a: Factor<'_>, b: Factor<'_>, out: &mut [f32], first: bool
     }
 }
 
+/// `out = row b`, of a matrix with a row for each number of `row` or more, of which the first are
+/// taken, and a column for each number of `out`.
+pub(super) fn one_row(row: &[f32], b: &[f32], out: &mut [f32]) {
+    Arch::new().dispatch(OneRow { row, b, out });
+}
+
 /// One row times a matrix, with sums that stay in registers: `gemm` reads and writes all of them
 /// for each number of the row. The order of additions is the same.
 struct OneRow<'a> {
@@ -85,15 +91,33 @@ impl WithSimd for OneRow<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        /// Sums that are independent of each other hide how long each takes.
-        const REGISTERS: usize = 4;
+    fn with_simd<S: Simd>(mut self, simd: S) {
         let (columns, zero) = (self.out.len(), simd.splat_f32s(0.0));
-        let block = REGISTERS * S::F32_LANES;
-        let whole = columns / block * block;
-        let (blocks, rest) = self.out.split_at_mut(whole);
-        for (out, first) in blocks.chunks_exact_mut(block).zip((0..).step_by(block)) {
-            let mut sums = [zero; REGISTERS];
+        // Sums that are independent of each other hide how long each takes.
+        let whole = self.blocks::<S, 8>(simd, 0);
+        let whole = self.blocks::<S, 4>(simd, whole);
+        let rest = self.out[whole..].chunks_mut(S::F32_LANES);
+        for (out, first) in rest.zip((whole..).step_by(S::F32_LANES)) {
+            let mut sum = zero;
+            for (&x, b) in self.row.iter().zip(self.b.chunks_exact(columns)) {
+                let b = simd.partial_load_f32s(&b[first..first + out.len()]);
+                sum = simd.mul_add_e_f32s(simd.splat_f32s(x), b, sum);
+            }
+            simd.partial_store_f32s(out, sum);
+        }
+    }
+}
+
+impl OneRow<'_> {
+    /// The columns from `start` on as far as they fill so many registers at a time; returns the
+    /// first of the rest.
+    #[inline(always)]
+    fn blocks<S: Simd, const REGISTERS: usize>(&mut self, simd: S, start: usize) -> usize {
+        let (columns, block) = (self.out.len(), REGISTERS * S::F32_LANES);
+        let end = columns - (columns - start) % block;
+        let blocks = self.out[start..end].chunks_exact_mut(block);
+        for (out, first) in blocks.zip((start..).step_by(block)) {
+            let mut sums = [simd.splat_f32s(0.0); REGISTERS];
             for (&x, b) in self.row.iter().zip(self.b.chunks_exact(columns)) {
                 let x = simd.splat_f32s(x);
                 let b = S::as_simd_f32s(&b[first..first + block]).0;
@@ -103,14 +127,7 @@ impl WithSimd for OneRow<'_> {
             }
             S::as_mut_simd_f32s(out).0.copy_from_slice(&sums);
         }
-        for (out, first) in rest.chunks_mut(S::F32_LANES).zip((whole..).step_by(S::F32_LANES)) {
-            let mut sum = zero;
-            for (&x, b) in self.row.iter().zip(self.b.chunks_exact(columns)) {
-                let b = simd.partial_load_f32s(&b[first..first + out.len()]);
-                sum = simd.mul_add_e_f32s(simd.splat_f32s(x), b, sum);
-            }
-            simd.partial_store_f32s(out, sum);
-        }
+        end
     }
 }
 

@@ -1,6 +1,6 @@
 //! A fully connected layer.
 
-use crate::{Activation, Backend, Initialiser, Parameter, Parameters, Result, Var};
+use crate::{Activation, Backend, FixedLayer, Initialiser, Parameter, Parameters, Result, Var};
 
 /// `activation(x w + b)` with `w [inputs, outputs]` and `b [1, outputs]`, named `<name>/w` and
 /// `<name>/b`.
@@ -28,5 +28,10 @@ impl<B: Backend> Linear<B> {
     /// `[n, inputs]` to `[n, outputs]`.
     pub fn forward(&self, x: &Var<B>) -> Result<Var<B>> {
         x.linear(&self.weight.value()?, Some(&self.bias.value()?), self.activation)
+    }
+
+    /// The layer as it is now, for one row at a time.
+    pub fn fixed(&self) -> Result<FixedLayer> {
+        FixedLayer::new(&self.weight.value()?, &self.bias.value()?, self.activation)
     }
 }

@@ -3,7 +3,7 @@
 use cm_quasimetric::{Head, Reduction};
 use serde::{Deserialize, Serialize};
 
-use super::{Mlp, MlpSettings};
+use super::{FixedQuasimetric, Mlp, MlpSettings};
 use crate::check::{Within, require};
 use crate::{Backend, Initialiser, Parameter, Parameters, Result, Var};
 
@@ -125,6 +125,19 @@ impl<B: Backend> Quasimetric<B> {
     /// Distance from each row of features to every row of others, `[n, m]`.
     pub fn pairs(&self, from: &Var<B>, to: &Var<B>) -> Result<Var<B>> {
         from.distance_pairs(to, self.head, self.logit()?.as_ref())
+    }
+
+    /// The quasimetric as it is now, for one row at a time; none if there are layer norms.
+    pub fn fixed(&self) -> Result<Option<FixedQuasimetric>> {
+        let networks = self.networks.iter().map(Mlp::fixed).collect::<Result<Option<Vec<_>>>>()?;
+        let head = match (self.head, &self.logit) {
+            (Head::Iqe { groups, .. }, Some(logit)) => {
+                let logit = f64::from(logit.to_vec()?[0]);
+                Head::Iqe { groups, reduction: Reduction::MaxMean { logit } }
+            }
+            (head, _) => head,
+        };
+        Ok(networks.map(|networks| FixedQuasimetric { networks, head }))
     }
 
     fn logit(&self) -> Result<Option<Var<B>>> {

@@ -35,6 +35,27 @@ impl Head {
         Ok(())
     }
 
+    /// The distance from one point to another, on this thread alone: for few of them the others
+    /// take longer to ask.
+    ///
+    /// ```
+    /// use cm_quasimetric::Head;
+    ///
+    /// assert_eq!(Head::Max.distance(&[1.0_f64, 4.0], &[3.0, 1.0])?, 3.0);
+    /// # Ok::<(), cm_quasimetric::Error>(())
+    /// ```
+    pub fn distance<E: Float>(&self, x: &[E], y: &[E]) -> Result<E, Error> {
+        let kernel = self.kernel((1, x.len()), (1, y.len()))?;
+        let (x, y) = (Rows::new(x, 1, x.len())?, Rows::new(y, 1, y.len())?);
+        let mut distance = [E::ZERO];
+        match kernel {
+            Kernel::Residual(split) => residual::one(split, x, y, &mut distance),
+            Kernel::Iqe(groups) => iqe::rowwise(groups, x, y, &mut distance),
+        }
+        let is_bad = [x, y].iter().any(|&point| !bad_rows(point).is_empty());
+        Ok(if is_bad { E::NAN } else { distance[0] })
+    }
+
     /// [`rowwise`](Self::rowwise) into a vector of its own.
     pub fn rowwise_vec<E: Float>(&self, x: Rows<'_, E>, y: Rows<'_, E>) -> Result<Vec<E>, Error> {
         self.kernel(x.shape(), y.shape())?; // before anything is allocated

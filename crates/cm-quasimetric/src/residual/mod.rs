@@ -17,7 +17,7 @@ mod weighted;
 pub(crate) use backward::pairwise_backward;
 pub(crate) use forward::{pairwise, pairwise_recorded};
 pub(crate) use record::Component;
-pub(crate) use rowwise::{rowwise, rowwise_backward};
+pub(crate) use rowwise::{one, rowwise, rowwise_backward};
 
 /// Rows that one task takes: few enough to share work among cores, many enough that a panel in the
 /// cache is used often.

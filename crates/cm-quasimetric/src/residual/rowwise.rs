@@ -17,6 +17,11 @@ pub(crate) fn rowwise<E: Float>(split: Split, x: Rows<'_, E>, y: Rows<'_, E>, di
     });
 }
 
+/// [`rowwise`] of one row, on this thread.
+pub(crate) fn one<E: Float>(split: Split, x: Rows<'_, E>, y: Rows<'_, E>, distance: &mut [E; 1]) {
+    Arch::new().dispatch(Forward { split, x, y, first: 0, distances: distance });
+}
+
 struct Forward<'a, E> {
     split: Split,
     x: Rows<'a, E>,

@@ -8,7 +8,7 @@ use cm_learner::Dimensions;
 use cm_nn::{Snapshot, Var};
 
 use super::Model;
-use crate::plan::{Measure, Nodes, Walker};
+use crate::plan::{Measure, Nodes, Sight, Walker, is_large};
 use crate::{Error, Evaluation, Result, RoadMap, RunSettings, Scaling, Walked, World};
 
 /// Episodes that act together. It does not depend on the number of threads, so that neither do the
@@ -98,18 +98,20 @@ impl Model {
     ) -> Result<Evaluation> {
         self.check_world(world)?;
         policy.check_world(world)?;
-        let points = Measure::new(self)?.points(map.nodes())?;
-        let (shape, values) = (points.shape(), points.to_vec()?);
+        let fixed = Measure::new(self)?.fixed()?;
+        let spots = Sight::new(self, fixed.as_ref())?.spots(map.nodes())?;
+        let nodes = Nodes::new(map, self, spots);
         // Each thread has a copy of its own model, and needs one of the policy if that is another.
         let other = (!std::ptr::eq(self, policy)).then(|| policy.to_copy()).transpose()?;
         let prepare = |model: &Model| {
-            let points = Var::new(&model.backend, shape, values.clone())?;
-            let policy = other.as_ref().map(Copied::model).transpose()?;
-            Ok((Nodes::new(map, model, points), policy))
+            let sight = Sight::new(model, fixed.as_ref())?;
+            let whole = (!is_large(map)).then(|| sight.all_points(nodes.spots())).transpose()?;
+            Ok((whole, other.as_ref().map(Copied::model).transpose()?))
         };
         let (outcomes, walked) =
-            self.in_shares(plan, prepare, |model, (nodes, policy), numbers| {
-                let mut walker = Walker::new(map, model, nodes)?;
+            self.in_shares(plan, prepare, |model, (whole, policy), numbers| {
+                let sight = Sight::new(model, fixed.as_ref())?;
+                let mut walker = Walker::new(map, sight, &nodes, whole.as_ref());
                 let mut send = |numbers: &[usize], seen: &[f32], goals: &mut [f32]| {
                     walker.aim(numbers, seen, goals)
                 };

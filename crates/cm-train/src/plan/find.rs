@@ -1,7 +1,7 @@
 //! The node that stands for a state, found without asking the metric about every node.
 
 use super::RoadMap;
-use super::measure::{Measure, Points, gather};
+use super::sight::{Sight, Spots};
 use crate::{Model, Result};
 
 /// Maps of so many nodes are searched whole.
@@ -11,9 +11,9 @@ const NARROW: usize = 8;
 /// Otherwise the metric decides between so many nodes, the nearest ones as the model sees states.
 const NEAR: usize = 4;
 
-/// The nodes of a map, for a thread.
+/// The nodes of a map, for all threads.
 pub(crate) struct Nodes {
-    pub(super) points: Points,
+    spots: Spots,
     /// Their numbers, in the order of the first coordinate as the model sees them.
     order: Vec<u32>,
     /// The first coordinate of all of them in that order, then the second, and so on.
@@ -22,14 +22,19 @@ pub(crate) struct Nodes {
 
 impl Nodes {
     /// Of the points of a map's nodes.
-    pub(crate) fn new(map: &RoadMap, model: &Model, points: Points) -> Self {
+    pub(crate) fn new(map: &RoadMap, model: &Model, spots: Spots) -> Self {
         let scaled = model.scaled(map.nodes());
         let at = |node: u32, column: usize| scaled[node as usize * map.width + column];
         let mut order: Vec<u32> = (0..).take(scaled.len() / map.width).collect();
         order.sort_by(|&a, &b| at(a, 0).total_cmp(&at(b, 0)));
         let columns = 0..map.width;
         let scaled = columns.flat_map(|column| order.iter().map(move |&node| at(node, column)));
-        Self { points, scaled: scaled.collect(), order }
+        Self { spots, scaled: scaled.collect(), order }
+    }
+
+    /// Their points.
+    pub(crate) fn spots(&self) -> &Spots {
+        &self.spots
     }
 
     /// The `count` nearest of some nodes as the model sees them, the nearest first.
@@ -69,38 +74,37 @@ impl Nodes {
 }
 
 /// Whether a map has so many nodes that only some are compared with a state.
-pub(super) fn is_large(map: &RoadMap) -> bool {
+pub(crate) fn is_large(map: &RoadMap) -> bool {
     map.rule.radius.is_none() && map.width <= NARROW && map.nodes().len() / map.width > FEW
 }
 
 /// For each state the nodes that lead to it if these are `ends`, else those that it leads to: the
 /// node that stands for it, the nearest by the larger of the distances there and back, and those
-/// that are linked with that. `points` are those of the states.
+/// that are linked with that. `spots` are where the states are.
 pub(super) fn find(
     map: &RoadMap,
-    (measure, model): (&Measure<'_>, &Model),
+    sight: &Sight<'_>,
     nodes: &Nodes,
     states: &[f32],
-    points: &Points,
+    spots: &Spots,
     ends: bool,
 ) -> Result<Vec<Vec<(u32, f32)>>> {
-    let pairs = |asked: &[(usize, u32)]| -> Result<[Points; 2]> {
-        let states = gather(points, asked.iter().map(|&(at, _)| at))?;
-        let others = gather(&nodes.points, asked.iter().map(|&(_, node)| node as usize))?;
-        Ok(if ends { [others, states] } else { [states, others] })
+    let pair = |&(at, node): &(usize, u32)| {
+        let (state, other) = (spots.row(at), nodes.spots().row(node as usize));
+        if ends { (other, state) } else { (state, other) }
     };
-    let scaled = model.scaled(states);
+    let scaled = sight.model.scaled(states);
     let asked: Vec<(usize, u32)> = (scaled.chunks_exact(map.width).enumerate())
         .flat_map(|(at, state)| {
             nodes.near(state, NEAR, |_| true).into_iter().map(move |node| (at, node))
         })
         .collect();
-    let [from, to] = pairs(&asked)?;
-    let along = measure.rows(&from, &to)?;
-    let against = measure.rows(&to, &from)?;
+    let there: Vec<_> = asked.iter().map(pair).collect();
+    let back: Vec<_> = there.iter().map(|&(from, to)| (to, from)).collect();
+    let (along, against) = (sight.distances(&there)?, sight.distances(&back)?);
     // Of each state the nodes nearby with their distances, and the one that stands for it.
-    let mut nearby = vec![Vec::with_capacity(NEAR); points.rows()];
-    let mut least = vec![(f32::INFINITY, 0); points.rows()];
+    let mut nearby = vec![Vec::with_capacity(NEAR); spots.rows()];
+    let mut least = vec![(f32::INFINITY, 0); spots.rows()];
     for ((&(at, node), along), against) in asked.iter().zip(&along).zip(against) {
         nearby[at].push((node, *along));
         let away = along.max(against);
@@ -110,17 +114,11 @@ pub(super) fn find(
     }
     let known = |at: usize, node: u32| nearby[at].iter().find(|(near, _)| *near == node);
     let linked = |at: usize| map.linked(least[at].1, ends);
-    let asked: Vec<(usize, u32)> = (0..points.rows())
+    let asked: Vec<(usize, u32)> = (0..spots.rows())
         .flat_map(|at| linked(at).map(move |node| (at, node)))
         .filter(|&(at, node)| known(at, node).is_none())
         .collect();
-    let found = match asked.is_empty() {
-        true => Vec::new(),
-        false => {
-            let [from, to] = pairs(&asked)?;
-            measure.rows(&from, &to)?
-        }
-    };
+    let found = sight.distances(&asked.iter().map(pair).collect::<Vec<_>>())?;
     let mut found = found.into_iter();
     let near = |at: usize| {
         let own = known(at, least[at].1).filter(|(_, length)| *length <= map.rule.reach);
@@ -134,7 +132,7 @@ pub(super) fn find(
         });
         own.copied().into_iter().chain(others).collect()
     };
-    Ok((0..points.rows()).map(near).collect())
+    Ok((0..spots.rows()).map(near).collect())
 }
 
 #[cfg(test)]
@@ -152,8 +150,8 @@ mod tests {
         let nodes: Vec<f32> = (0..101).flat_map(place).collect();
         let rule = Rule { link: 1.0, reach: 3.0, steps: 3, radius: None, noisy: false };
         let map = RoadMap::with_links(2, nodes.clone(), Vec::new(), rule);
-        let points = Measure::new(&model).unwrap().points(&nodes).unwrap();
-        let found = Nodes::new(&map, &model, points);
+        let spots = Sight::new(&model, None).unwrap().spots(&nodes).unwrap();
+        let found = Nodes::new(&map, &model, spots);
         let scaled = model.scaled(&nodes);
         for state in [[3.0, 4.0], [2.5, 7.5], [-9.0, 4.2], [30.0, -1.0]] {
             let state = model.scaled(&state);

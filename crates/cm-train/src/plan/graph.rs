@@ -32,33 +32,88 @@ pub(crate) fn shortest(
     ends: &[(u32, f32)],
     shunned: &BTreeMap<u32, f32>,
 ) -> Vec<Way> {
-    let mut ways = vec![Way { remaining: f32::INFINITY, next: None }; neighbours.len()];
-    let mut reached = BinaryHeap::new();
-    let offer = |ways: &mut [Way], reached: &mut BinaryHeap<_>, node: u32, way: Way| {
-        let known = &mut ways[node as usize];
-        if way.remaining < known.remaining {
-            *known = way;
-            // One number, whose order is that of the lengths, then of the nodes: the bits of lengths
-            // from 0 up are in the order of the lengths.
-            let length = u64::from((way.remaining + 0.0).to_bits());
-            reached.push(Reverse(length << 32 | u64::from(node)));
+    let mut search = Search::new(neighbours.len(), ends);
+    search.finish(neighbours, shunned);
+    search.ways
+}
+
+/// [`shortest`] ways that are found from the ends on, as far as they are asked for.
+pub(crate) struct Search {
+    ways: Vec<Way>,
+    /// Nodes to go on from, each as one number whose order is that of the lengths, then of the
+    /// nodes.
+    reached: BinaryHeap<Reverse<u64>>,
+    /// Ways up to this length are known.
+    known: f32,
+}
+
+impl Search {
+    pub(crate) fn new(nodes: usize, ends: &[(u32, f32)]) -> Self {
+        let ways = vec![Way { remaining: f32::INFINITY, next: None }; nodes];
+        let mut search = Self { ways, reached: BinaryHeap::new(), known: f32::NEG_INFINITY };
+        for &(node, remaining) in ends {
+            search.offer(node, Way { remaining, next: None });
         }
-    };
-    for &(node, remaining) in ends {
-        offer(&mut ways, &mut reached, node, Way { remaining, next: None });
+        search
     }
-    while let Some(Reverse(next)) = reached.pop() {
-        let (remaining, node) = (f32::from_bits((next >> 32) as u32), next as u32);
-        if remaining > ways[node as usize].remaining {
-            continue;
+
+    /// Whether any node has a way.
+    pub(crate) fn has_ways(&self) -> bool {
+        !self.reached.is_empty() || self.ways.iter().any(|way| way.remaining.is_finite())
+    }
+
+    /// The way from a node. Those from nodes that were never asked for may be too long.
+    pub(crate) fn way(&self, node: u32) -> Way {
+        self.ways[node as usize]
+    }
+
+    /// Finds the ways from some nodes, given the same links each time.
+    pub(crate) fn find(
+        &mut self,
+        neighbours: &Neighbours,
+        shunned: &BTreeMap<u32, f32>,
+        wanted: impl IntoIterator<Item = u32>,
+    ) {
+        for node in wanted {
+            while self.way(node).remaining > self.known {
+                self.step(neighbours, shunned);
+            }
         }
+    }
+
+    /// Finds the ways from all nodes.
+    pub(crate) fn finish(&mut self, neighbours: &Neighbours, shunned: &BTreeMap<u32, f32>) {
+        while self.known < f32::INFINITY {
+            self.step(neighbours, shunned);
+        }
+    }
+
+    /// Goes on from the nearest node.
+    fn step(&mut self, neighbours: &Neighbours, shunned: &BTreeMap<u32, f32>) {
+        let Some(Reverse(next)) = self.reached.pop() else {
+            self.known = f32::INFINITY;
+            return;
+        };
+        let (remaining, node) = (f32::from_bits((next >> 32) as u32), next as u32);
+        if remaining > self.way(node).remaining {
+            return;
+        }
+        self.known = remaining;
         let remaining = remaining + shunned.get(&node).copied().unwrap_or(0.0);
         for &(other, length) in &neighbours[node as usize] {
-            let way = Way { remaining: remaining + length, next: Some(node) };
-            offer(&mut ways, &mut reached, other, way);
+            self.offer(other, Way { remaining: remaining + length, next: Some(node) });
         }
     }
-    ways
+
+    fn offer(&mut self, node: u32, way: Way) {
+        let known = &mut self.ways[node as usize];
+        if way.remaining < known.remaining {
+            *known = way;
+            // The bits of lengths from 0 up are in the order of the lengths.
+            let length = u64::from((way.remaining + 0.0).to_bits());
+            self.reached.push(Reverse(length << 32 | u64::from(node)));
+        }
+    }
 }
 
 /// Which nodes are of the largest set of nodes that all have ways to each other.
@@ -123,6 +178,31 @@ mod tests {
         let ways = shortest(&into, &[(2, 0.0)], &BTreeMap::from([(3, 2.0)]));
         assert_eq!((ways[0].remaining, ways[0].next), (2.0, Some(1)));
         assert_eq!(ways[3].remaining, 0.5);
+    }
+
+    #[test]
+    fn ways_asked_for_are_those_of_a_whole_search() {
+        // A grid of ten by ten whose links differ, each way; the last node is alone.
+        let length = |a: u32, b: u32| 1.0 + ((a * 31 + b * 17) % 7) as f32;
+        let mut links = Vec::new();
+        for node in 0..100 {
+            let right = (node % 10 < 9).then_some(node + 1);
+            for other in right.into_iter().chain((node < 90).then_some(node + 10)) {
+                links.push((node, other, length(node, other)));
+                links.push((other, node, length(other, node)));
+            }
+        }
+        let [into, _] = by_ends(101, &links);
+        let (ends, shunned) = ([(44, 0.5), (45, 2.0)], BTreeMap::from([(54, 3.0), (12, 1.0)]));
+        let wanted = shortest(&into, &ends, &shunned);
+        let mut search = Search::new(101, &ends);
+        assert!(search.has_ways() && !Search::new(101, &[]).has_ways());
+        for some in [vec![45, 55], vec![], vec![12, 46, 99], vec![0], vec![3, 100]] {
+            search.find(&into, &shunned, some.iter().copied());
+            assert!(some.iter().all(|&node| search.way(node) == wanted[node as usize]));
+            let left = (0..101).filter(|&node| search.way(node) != wanted[node as usize]);
+            assert_eq!(left.count() == 0, some.contains(&100) || search.reached.is_empty());
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A model's distance between states, for many pairs at once.
 
-use cm_learner::{Learner, StateDistance};
+use cm_learner::{FixedDistance, Learner, StateDistance};
 use cm_nn::{Backend, DfdxBackend, Var};
 
 use crate::model::CHUNK;
@@ -35,6 +35,11 @@ impl<'a, B: Backend> Measure<'a, B> {
         let method = model.settings().method.method().title();
         let metric = learner.states().or_else(|| learner.without_action());
         Ok(Self { model, backend, metric: metric.ok_or(Error::NoDistance { method })? })
+    }
+
+    /// The same for a few states at a time, if the method's networks can be used like that.
+    pub(crate) fn fixed(&self) -> Result<Option<FixedDistance>> {
+        Ok(self.metric.fixed()?)
     }
 
     /// The points of whole states, one after another in their own units.

@@ -1,6 +1,5 @@
 //! Paths through given places that go down a learned distance.
 
-mod ahead;
 mod cover;
 #[cfg(test)]
 mod exact;
@@ -17,16 +16,18 @@ mod road_map;
 mod roads;
 mod sample;
 mod settings;
+mod sight;
 mod trust;
 mod walk;
 
-pub(crate) use find::Nodes;
+pub(crate) use find::{Nodes, is_large};
 pub(crate) use graph::Way;
 pub use greedy::Planner;
 pub(crate) use measure::Measure;
 pub use road_map::{Links, RoadMap};
 pub use roads::Roads;
 pub use settings::PlanSettings;
+pub(crate) use sight::Sight;
 pub use trust::Trust;
 pub use walk::Walked;
 pub(crate) use walk::Walker;

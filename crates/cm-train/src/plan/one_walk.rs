@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::RoadMap;
-use super::graph::Way;
+use super::graph::Search;
 
 /// How near a node is as good as reached, as a share of the longest link.
 const REACHED: f32 = 0.25;
@@ -14,7 +14,7 @@ pub(super) struct Walk {
     ends: Vec<(u32, f32)>,
     /// Nodes that it could not be brought to, and how much longer links to them are for that.
     shunned: BTreeMap<u32, f32>,
-    pub(super) ways: Vec<Way>,
+    pub(super) ways: Search,
     /// The nodes to pass, and which of all goals is behind them.
     pub(super) path: Vec<u32>,
     pub(super) goal: usize,
@@ -44,7 +44,7 @@ impl Walk {
     pub(super) fn new(map: &RoadMap, ends: Vec<(u32, f32)>, goal: usize) -> Self {
         let shunned = BTreeMap::new();
         Self {
-            ways: map.ways(&ends, &shunned),
+            ways: map.search(&ends),
             ends,
             shunned,
             path: Vec::new(),
@@ -63,12 +63,14 @@ impl Walk {
     }
 
     /// Takes the shortest way over one of the nodes nearby, if there is any.
-    pub(super) fn take(&mut self, near: &[(u32, f32)]) -> bool {
-        let Some((left, entry)) = self.best(near) else { return false };
-        let next = |&node: &u32| self.ways[node as usize].next;
+    pub(super) fn take(&mut self, map: &RoadMap, near: &[(u32, f32)]) -> bool {
+        let Some((left, entry)) = self.best(map, near) else { return false };
+        // The node that it was sent to, if any, to see whether it is past it.
+        map.find_ways(&mut self.ways, &self.shunned, self.careful.and_then(|(_, failed)| failed));
+        let next = |&node: &u32| self.ways.way(node).next;
         self.path = std::iter::successors(Some(entry), next).collect();
         (self.at, self.stands, self.since, self.nearest) = (0, 0, 0, f32::INFINITY);
-        let past = |node: u32| left <= self.ways[node as usize].remaining;
+        let past = |node: u32| left <= self.ways.way(node).remaining;
         self.careful = self.careful.filter(|(_, failed)| !failed.is_some_and(past));
         if let Some((limit, _)) = self.careful {
             let mut places = (0..=self.path.len()).rev();
@@ -80,15 +82,23 @@ impl Walk {
         true
     }
 
+    /// All nodes that have a way to the goal.
+    pub(super) fn with_ways(&mut self, map: &RoadMap) -> Vec<bool> {
+        let all = (0..).take(map.nodes().len() / map.width);
+        map.find_ways(&mut self.ways, &self.shunned, all.clone());
+        all.map(|node| self.ways.way(node).remaining.is_finite()).collect()
+    }
+
     /// Whether any node has a way to the goal.
     pub(super) fn has_ways(&self) -> bool {
-        self.ways.iter().any(|way| way.remaining.is_finite())
+        self.ways.has_ways()
     }
 
     /// The shortest way over one of the nodes nearby: how long it is, and the node.
-    pub(super) fn best(&self, near: &[(u32, f32)]) -> Option<(f32, u32)> {
+    pub(super) fn best(&mut self, map: &RoadMap, near: &[(u32, f32)]) -> Option<(f32, u32)> {
+        map.find_ways(&mut self.ways, &self.shunned, near.iter().map(|&(node, _)| node));
         let shunned = |node| self.shunned.get(&node).copied().unwrap_or(0.0);
-        let remaining = |node: u32| self.ways[node as usize].remaining;
+        let remaining = |node: u32| self.ways.way(node).remaining;
         let ways = near.iter().map(|&(node, d)| (d + shunned(node) + remaining(node), node));
         let best = ways.min_by(|a, b| a.0.total_cmp(&b.0));
         best.filter(|(remaining, _)| remaining.is_finite())
@@ -157,13 +167,13 @@ impl Walk {
     fn shun(&mut self, node: Option<u32>, map: &RoadMap) {
         if let Some(node) = node {
             *self.shunned.entry(node).or_default() += map.rule.reach;
-            self.ways = map.ways(&self.ends, &self.shunned);
+            self.ways = map.search(&self.ends);
         }
     }
 
     /// What remains from a place of the path; 0 from the goal behind its last node.
     fn remaining_at(&self, place: usize) -> f32 {
-        self.path.get(place).map_or(0.0, |&node| self.ways[node as usize].remaining)
+        self.path.get(place).map_or(0.0, |&node| self.ways.way(node).remaining)
     }
 }
 
@@ -178,7 +188,7 @@ mod tests {
         let links = (0..9).flat_map(|at| [(at, at + 1, 1.0), (at + 1, at, 1.0)]).collect();
         let map = RoadMap::with_links(1, (0..10).map(|at| at as f32).collect(), links, rule);
         let mut walk = Walk::new(&map, vec![(9, 1.0)], 0);
-        assert!(walk.take(&[(0, 1.0)]));
+        assert!(walk.take(&map, &[(0, 1.0)]));
         assert_eq!(walk.path, (0..10).collect::<Vec<_>>());
         (map, walk)
     }
@@ -212,10 +222,11 @@ mod tests {
     #[test]
     fn a_node_that_it_cannot_be_brought_to_is_shunned() {
         let (mut map, mut walk) = row(true);
-        let before = walk.ways[0].remaining;
+        let before = walk.ways.way(0).remaining;
         (walk.at, walk.stands) = (3, 0);
         walk.fail(&map);
-        assert_eq!((walk.careful, walk.ways[0].remaining), (None, before + map.rule.reach));
+        let (left, _) = walk.best(&map, &[(0, 0.0)]).unwrap();
+        assert_eq!((walk.careful, left), (None, before + map.rule.reach));
         // It comes nearer first where distances say how near.
         map.rule.noisy = false;
         walk.fail(&map);

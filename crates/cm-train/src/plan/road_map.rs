@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use cm_nn::check::positive;
 use serde::{Deserialize, Serialize};
 
-use super::graph::{Neighbours, Way, by_ends, shortest};
+use super::graph::{Neighbours, Search, Way, by_ends, shortest};
 use super::measure::{Measure, Points};
 use super::{GreedyPath, Trust, l2};
 use crate::{Model, Result};
@@ -186,6 +186,21 @@ impl RoadMap {
     /// that are shunned.
     pub(super) fn ways(&self, ends: &[(u32, f32)], shunned: &BTreeMap<u32, f32>) -> Vec<Way> {
         shortest(&self.into, ends, shunned)
+    }
+
+    /// The same ways, of which none is found yet.
+    pub(super) fn search(&self, ends: &[(u32, f32)]) -> Search {
+        Search::new(self.into.len(), ends)
+    }
+
+    /// Finds the ways from some nodes, with the same shunned nodes each time.
+    pub(super) fn find_ways(
+        &self,
+        ways: &mut Search,
+        shunned: &BTreeMap<u32, f32>,
+        nodes: impl IntoIterator<Item = u32>,
+    ) {
+        ways.find(&self.into, shunned, nodes);
     }
 
     /// For each goal the nodes that it can be reached from, and how far it is from there.

@@ -1,13 +1,11 @@
 //! A policy that walks a road map: sent from node to node instead of straight to its goal.
 
-use std::collections::BTreeMap;
-
-use super::ahead::Ahead;
-use super::find::{Nodes, find, is_large};
-use super::measure::{Measure, Points, gather};
+use super::find::{Nodes, find};
+use super::measure::{Points, gather};
 use super::one_walk::Walk;
+use super::sight::{Sight, Spots};
 use super::{RoadMap, l2};
-use crate::{Model, Result};
+use crate::Result;
 
 /// What became of the plans of an evaluation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,15 +32,30 @@ const LONGEST: usize = 4;
 /// How many nodes of a large map are asked about where no link leads to one with a way.
 const SOME: usize = 32;
 
+/// Walks by the numbers of their episodes: so few that each is looked for among all.
+#[derive(Default)]
+struct Walks(Vec<(usize, Walk)>);
+
+impl Walks {
+    fn get(&self, number: usize) -> Option<&Walk> {
+        self.0.iter().find(|(known, _)| *known == number).map(|(_, walk)| walk)
+    }
+
+    fn get_mut(&mut self, number: usize) -> Option<&mut Walk> {
+        self.0.iter_mut().find(|(known, _)| *known == number).map(|(_, walk)| walk)
+    }
+}
+
 /// Every episode of an evaluation on its way.
 pub(crate) struct Walker<'a> {
     map: &'a RoadMap,
-    measure: Measure<'a>,
-    model: &'a Model,
+    sight: Sight<'a>,
     nodes: &'a Nodes,
-    walks: BTreeMap<usize, Walk>,
+    /// The nodes as the metric takes them, of a map that is searched whole.
+    whole: Option<&'a Points>,
+    walks: Walks,
     /// The goals of all episodes that have begun.
-    goals: Option<Points>,
+    goals: Spots,
     /// Steps between looks, and steps so far: all episodes look at the same time, which costs less.
     every: usize,
     clock: usize,
@@ -50,19 +63,24 @@ pub(crate) struct Walker<'a> {
 }
 
 impl<'a> Walker<'a> {
-    /// `nodes` are those of the map.
-    pub(crate) fn new(map: &'a RoadMap, model: &'a Model, nodes: &'a Nodes) -> Result<Self> {
-        let measure = Measure::new(model)?;
+    /// `nodes` are those of the map; all of them, `whole`, are only asked about if it is not
+    /// [large](super::is_large).
+    pub(crate) fn new(
+        map: &'a RoadMap,
+        sight: Sight<'a>,
+        nodes: &'a Nodes,
+        whole: Option<&'a Points>,
+    ) -> Self {
         let looks = if map.rule.noisy { LOOKS } else { 1 };
         let every = (map.rule.steps as usize / looks).max(1);
-        let (walks, walked) = (BTreeMap::new(), Walked::default());
-        Ok(Self { map, measure, model, nodes, walks, goals: None, every, clock: 0, walked })
+        let (walks, goals, walked) = (Walks::default(), Spots::default(), Walked::default());
+        Self { map, sight, nodes, whole, walks, goals, every, clock: 0, walked }
     }
 
     /// Replaces the goals of the episodes `numbers` by what the policy is sent to now.
     pub(crate) fn aim(&mut self, numbers: &[usize], seen: &[f32], goals: &mut [f32]) -> Result<()> {
-        let width = self.model.dimensions().state();
-        let columns = self.model.dimensions().goal_columns();
+        let width = self.sight.model.dimensions().state();
+        let columns = self.sight.model.dimensions().goal_columns();
         self.begin(numbers, goals)?;
         let mut looks = Vec::new();
         let rows = match self.clock.is_multiple_of(self.every) {
@@ -71,7 +89,7 @@ impl<'a> Walker<'a> {
         };
         self.clock += 1;
         for (row, number) in rows.iter().enumerate() {
-            if let Some(walk) = self.walks.get_mut(number) {
+            if let Some(walk) = self.walks.get_mut(*number) {
                 match walk.wait {
                     0 => looks.push(row),
                     _ => walk.wait -= 1,
@@ -86,12 +104,12 @@ impl<'a> Walker<'a> {
             let states: Vec<f32> =
                 looks.iter().flat_map(|row| &seen[row * width..][..width]).copied().collect();
             let of: Vec<usize> = looks.iter().map(|&row| numbers[row]).collect();
-            let points = self.measure.points(&states)?;
-            self.look(&of, &points, false)?;
-            self.plan(&of, &states, &points)?;
+            let spots = self.sight.spots(&states)?;
+            self.look(&of, 0..of.len(), &spots, false)?;
+            self.plan(&of, &states, &spots)?;
         }
         for (number, goal) in numbers.iter().zip(goals.chunks_exact_mut(columns.len())) {
-            let Some(walk) = self.walks.get(number) else { continue };
+            let Some(walk) = self.walks.get(*number) else { continue };
             if let Some(&node) = walk.path.get(walk.at).filter(|_| walk.planned) {
                 goal.copy_from_slice(&self.map.node(node as usize)[columns.clone()]);
             }
@@ -101,40 +119,39 @@ impl<'a> Walker<'a> {
 
     /// Finds the ways to the goals of episodes that are new.
     fn begin(&mut self, numbers: &[usize], goals: &[f32]) -> Result<()> {
-        let columns = self.model.dimensions().goal_columns();
-        let rows = numbers.iter().zip(goals.chunks_exact(columns.len()));
-        let fresh: Vec<(usize, &[f32])> = rows
-            .filter(|(number, _)| !self.walks.contains_key(number))
-            .map(|(number, goal)| (*number, goal))
-            .collect();
-        if fresh.is_empty() {
+        let columns = self.sight.model.dimensions().goal_columns();
+        if numbers.iter().all(|number| self.walks.get(*number).is_some()) {
             return Ok(());
         }
-        let whole: Vec<f32> = fresh.iter().flat_map(|(_, goal)| self.whole(goal)).collect();
-        let points = self.measure.points(&whole)?;
-        let ends = match is_large(self.map) {
-            false => self.map.ends(&self.measure, &self.nodes.points, &whole, &points)?,
-            true => {
-                let with = (&self.measure, self.model);
-                find(self.map, with, self.nodes, &whole, &points, true)?
+        let rows = numbers.iter().zip(goals.chunks_exact(columns.len()));
+        let fresh: Vec<(usize, &[f32])> = rows
+            .filter(|(number, _)| self.walks.get(**number).is_none())
+            .map(|(number, goal)| (*number, goal))
+            .collect();
+        let states: Vec<f32> = fresh.iter().flat_map(|(_, goal)| self.whole_state(goal)).collect();
+        let spots = self.sight.spots(&states)?;
+        let ends = match self.whole {
+            Some(nodes) => {
+                let points = self.sight.all_points(&spots)?;
+                self.map.ends(&self.sight.measure, nodes, &states, &points)?
             }
+            None => find(self.map, &self.sight, self.nodes, &states, &spots, true)?,
         };
-        let known = self.goals.as_ref().map_or(0, Points::rows);
         for (goal, ((number, _), ends)) in fresh.into_iter().zip(ends).enumerate() {
-            let walk = Walk::new(self.map, ends, known + goal);
-            self.walks.insert(number, walk);
+            let walk = Walk::new(self.map, ends, self.goals.rows() + goal);
+            self.walks.0.push((number, walk));
         }
-        self.goals = Some(match self.goals.take() {
-            Some(known) => Points::concat_rows(&[&known, &points])?,
-            None => points,
-        });
+        self.goals.append(spots);
         Ok(())
     }
 
     /// A whole state with a goal's coordinates: what a goal leaves open is that of the node whose
     /// coordinates are nearest.
-    fn whole(&self, goal: &[f32]) -> Vec<f32> {
-        let columns = self.model.dimensions().goal_columns();
+    fn whole_state(&self, goal: &[f32]) -> Vec<f32> {
+        let columns = self.sight.model.dimensions().goal_columns();
+        if goal.len() == self.map.width {
+            return goal.to_vec();
+        }
         let nodes = self.map.nodes().chunks_exact(self.map.width);
         let near = nodes.min_by(|a, b| {
             let apart = |node: &[f32]| l2(&node[columns.clone()], goal);
@@ -145,22 +162,33 @@ impl<'a> Walker<'a> {
         state
     }
 
-    /// Sends the episodes `of`, who stand at `points`, on along their paths, or notes that they need
-    /// another; whether the paths are `fresh`.
-    fn look(&mut self, of: &[usize], points: &Points, fresh: bool) -> Result<()> {
-        let (mut ahead, mut windows) = (Ahead::default(), Vec::new());
-        for (place, number) in of.iter().enumerate() {
-            let Some(walk) = self.walks.get(number).filter(|walk| walk.planned) else { continue };
+    /// Sends the episodes at some places of `of`, which stand at the same places of `spots`, on
+    /// along their paths, or notes that they need another; whether the paths are `fresh`.
+    fn look(
+        &mut self,
+        of: &[usize],
+        places: impl IntoIterator<Item = usize>,
+        spots: &Spots,
+        fresh: bool,
+    ) -> Result<()> {
+        let (mut asked, mut windows) = (Vec::new(), Vec::new());
+        for place in places {
+            let Some(walk) = self.walks.get(of[place]).filter(|walk| walk.planned) else {
+                continue;
+            };
             let window = if walk.careful.is_some() { 1 } else { WINDOW };
             let end = (walk.at + window).min(walk.path.len() + 1);
             let first = walk.first(self.map);
-            windows.push((*number, end - first));
-            (first..end).for_each(|step| ahead.push(place, walk.path.get(step), walk.goal));
+            windows.push((of[place], end - first));
+            asked.extend((first..end).map(|step| {
+                let to = match walk.path.get(step) {
+                    Some(&node) => self.nodes.spots().row(node as usize),
+                    None => self.goals.row(walk.goal),
+                };
+                (spots.row(place), to)
+            }));
         }
-        let Some(goals) = self.goals.as_ref().filter(|_| !windows.is_empty()) else {
-            return Ok(());
-        };
-        let distances = ahead.distances(&self.measure, points, &self.nodes.points, goals)?;
+        let distances = self.sight.distances(&asked)?;
         let (link, reach, steps) = (self.map.rule.link, self.map.rule.reach, self.map.rule.steps);
         let noisy = self.map.rule.noisy;
         let patience = if noisy { PATIENCE / 2 } else { PATIENCE } * (steps as usize).max(1);
@@ -168,7 +196,7 @@ impl<'a> Walker<'a> {
         for (number, count) in windows {
             let ahead = &distances[first..first + count];
             first += count;
-            let Some(walk) = self.walks.get_mut(&number) else { continue };
+            let Some(walk) = self.walks.get_mut(number) else { continue };
             let (before, asked) = (walk.at, walk.first(self.map));
             match noisy {
                 true => walk.follow(ahead, reach),
@@ -204,26 +232,26 @@ impl<'a> Walker<'a> {
     }
 
     /// Finds paths for those of the episodes `of` that have none, from the states where they stand.
-    fn plan(&mut self, of: &[usize], states: &[f32], points: &Points) -> Result<()> {
-        let without = |number: &usize| self.walks.get(number).is_some_and(|walk| !walk.planned);
+    fn plan(&mut self, of: &[usize], states: &[f32], spots: &Spots) -> Result<()> {
+        let without = |number: &usize| self.walks.get(*number).is_some_and(|walk| !walk.planned);
         let all: Vec<usize> = (0..of.len()).filter(|&place| without(&of[place])).collect();
-        let planned: Vec<usize> = all.iter().map(|&place| of[place]).collect();
         // Where no node has a way, none is looked for.
-        let some_way = |place: &usize| self.walks.get(&of[*place]).is_some_and(Walk::has_ways);
-        let (places, mut lost): (Vec<usize>, Vec<usize>) = all.into_iter().partition(some_way);
-        for (place, near) in places.iter().zip(self.entries(&places, states, points)?) {
-            let Some(walk) = self.walks.get(&of[*place]) else { continue };
-            let near = match walk.best(&near) {
-                Some(_) => near,
-                None => self.within_reach(walk, states, points, *place)?,
-            };
-            let walk = self.walks.get_mut(&of[*place]);
-            if !walk.is_some_and(|walk| walk.take(&near)) {
+        let some_way = |place: &usize| self.walks.get(of[*place]).is_some_and(Walk::has_ways);
+        let (places, mut lost): (Vec<usize>, Vec<usize>) = all.iter().partition(|&at| some_way(at));
+        for (place, near) in places.iter().zip(self.entries(&places, states, spots)?) {
+            let Some(walk) = self.walks.get_mut(of[*place]) else { continue };
+            if walk.take(self.map, &near) {
+                continue;
+            }
+            let has_way = walk.with_ways(self.map);
+            let near = self.within_reach(&has_way, states, spots, *place)?;
+            let walk = self.walks.get_mut(of[*place]);
+            if !walk.is_some_and(|walk| walk.take(self.map, &near)) {
                 lost.push(*place);
             }
         }
         for place in lost {
-            let Some(walk) = self.walks.get_mut(&of[place]) else { continue };
+            let Some(walk) = self.walks.get_mut(of[place]) else { continue };
             self.walked.no_way += usize::from(walk.lost == 0);
             // Straight to the goal, and another try when that has not helped for a while, longer each
             // time.
@@ -232,7 +260,7 @@ impl<'a> Walker<'a> {
             walk.lost += 1;
         }
         // Those with a new path are sent as far along it as they may be, at once.
-        self.send(&planned, points, of)
+        self.look(of, all, spots, true)
     }
 
     /// For some of the states the nodes that a link leads to from there.
@@ -240,68 +268,54 @@ impl<'a> Walker<'a> {
         &self,
         places: &[usize],
         states: &[f32],
-        points: &Points,
+        spots: &Spots,
     ) -> Result<Vec<Vec<(u32, f32)>>> {
         if places.is_empty() {
             return Ok(Vec::new());
         }
         let width = self.map.width;
-        let some = gather(points, places.iter().copied())?;
         let stands: Vec<f32> =
             places.iter().flat_map(|at| &states[at * width..][..width]).copied().collect();
-        match is_large(self.map) {
-            true => {
-                let with = (&self.measure, self.model);
-                find(self.map, with, self.nodes, &stands, &some, false)
+        match self.whole {
+            Some(nodes) => {
+                let points = self.sight.points(spots, places.iter().copied())?;
+                self.map.entries(&self.sight.measure, nodes, &stands, &points)
             }
-            false => self.map.entries(&self.measure, &self.nodes.points, &stands, &some),
+            None => {
+                let some = spots.some(places.iter().copied());
+                find(self.map, &self.sight, self.nodes, &stands, &some, false)
+            }
         }
     }
 
-    /// Nodes with a way that are no farther than the policy is sent from the state at a place; on a
-    /// large map of the nearest ones as the model sees them.
+    /// Nodes that have a way and are no farther than the policy is sent from the state at a place;
+    /// on a large map of the nearest ones as the model sees them.
     fn within_reach(
         &self,
-        walk: &Walk,
+        has_way: &[bool],
         states: &[f32],
-        points: &Points,
+        spots: &Spots,
         place: usize,
     ) -> Result<Vec<(u32, f32)>> {
-        let has_way = |node: usize| walk.ways[node].remaining.is_finite();
-        let points_of =
-            |nodes: &[u32]| gather(&self.nodes.points, nodes.iter().map(|&at| at as usize));
-        let (nodes, lengths) = match is_large(self.map) {
-            true => {
-                let state = &states[place * self.map.width..][..self.map.width];
-                let nodes = self.nodes.near(&self.model.scaled(state), SOME, has_way);
-                // Row by row: few pairs are not worth the other threads' time.
-                let from = gather(points, nodes.iter().map(|_| place))?;
-                let lengths = self.measure.rows(&from, &points_of(&nodes)?)?;
-                (nodes, lengths)
+        let (nodes, lengths) = match self.whole {
+            Some(all) => {
+                let nodes: Vec<u32> =
+                    (0..).take(has_way.len()).filter(|&node| has_way[node as usize]).collect();
+                let to = gather(all, nodes.iter().map(|&node| node as usize))?;
+                let from = self.sight.points(spots, [place].into_iter())?;
+                (nodes, self.sight.measure.pairs(&from, &to)?)
             }
-            false => {
-                let all = (0..).take(walk.ways.len());
-                let nodes: Vec<u32> = all.filter(|&node| has_way(node as usize)).collect();
-                let lengths = self.measure.pairs(&gather(points, [place])?, &points_of(&nodes)?)?;
+            None => {
+                let state = &states[place * self.map.width..][..self.map.width];
+                let nodes =
+                    self.nodes.near(&self.sight.model.scaled(state), SOME, |node| has_way[node]);
+                let to = nodes.iter().map(|&node| self.nodes.spots().row(node as usize));
+                let asked: Vec<_> = to.map(|to| (spots.row(place), to)).collect();
+                let lengths = self.sight.distances(&asked)?;
                 (nodes, lengths)
             }
         };
         let near = nodes.into_iter().zip(lengths);
         Ok(near.filter(|(_, length)| *length <= self.map.rule.reach).collect())
-    }
-
-    /// Sends those of the episodes `fresh` that have a path along it; `of` says which stand at
-    /// `points`.
-    fn send(&mut self, fresh: &[usize], points: &Points, of: &[usize]) -> Result<()> {
-        let has_path = |number: &usize| self.walks.get(number).is_some_and(|walk| walk.planned);
-        let places: Vec<usize> = (0..of.len())
-            .filter(|&place| fresh.contains(&of[place]) && has_path(&of[place]))
-            .collect();
-        if places.is_empty() {
-            return Ok(());
-        }
-        let some = gather(points, places.iter().copied())?;
-        let numbers: Vec<usize> = places.iter().map(|&place| of[place]).collect();
-        self.look(&numbers, &some, true)
     }
 }
