@@ -4,8 +4,8 @@ mod common;
 
 use cm_baselines::{Qrl, QrlSettings, TransitionSettings};
 use cm_learner::DualOptimiser;
-use cm_learner::{FeatureSettings, Learner};
-use cm_nn::{AdamSettings, DfdxBackend, Head, MlpSettings, QuasimetricSettings};
+use cm_learner::{Dimensions, FeatureSettings, Learner, StateDistance};
+use cm_nn::{AdamSettings, DfdxBackend, Head, MlpSettings, QuasimetricSettings, Var};
 use cm_policy::{ActorSettings, BehaviourCloning, Extraction, PolicyGoals, PolicySettings};
 use common::{World, check_repeats_and_resumes, network};
 
@@ -95,4 +95,36 @@ fn repeats_and_resumes() {
         let settings = QrlSettings { dual_optimiser: sgd, ..latent(settings(0.01)) };
         Qrl::new(backend, &settings, &dimensions).unwrap()
     });
+}
+
+#[test]
+fn distances_with_fixed_weights_are_the_same_for_every_transition() {
+    let backend = DfdxBackend::new(3);
+    let dimensions = Dimensions::new(2, 2, 0..2).unwrap();
+    let residual = network(16);
+    let features =
+        QrlSettings { transition: TransitionSettings::Features { residual }, ..settings(1e-3) };
+    let normed = MlpSettings { layer_norm: true, ..network(16) };
+    for settings in [settings(1e-3), latent(settings(1e-3)), features] {
+        let qrl = Qrl::new(&backend, &settings, &dimensions).unwrap();
+        let fixed = qrl.fixed().unwrap().unwrap();
+        let states = [0.5, -1.0, 2.0, 0.25];
+        let wanted = qrl.points(&Var::new(&backend, [2, 2], states.to_vec()).unwrap()).unwrap();
+        let mut points = Vec::new();
+        states.chunks(2).for_each(|state| fixed.point(state, &mut points).unwrap());
+        let close = |a: f32, b: f32| (a - b).abs() <= 1e-5;
+        assert!(points.iter().zip(wanted.to_vec().unwrap()).all(|(&a, b)| close(a, b)));
+        let (from, to) = points.split_at(fixed.columns());
+        let pairs = qrl.pairs(&wanted, &wanted).unwrap().to_vec().unwrap();
+        assert!(close(fixed.distance(from, to).unwrap(), pairs[1]));
+        assert_eq!(fixed.distance(from, from).unwrap(), 0.0);
+        // Points and states of other sizes.
+        let message = fixed.distance(from, &to[1..]).unwrap_err().to_string();
+        assert!(message.contains("fixed distance"), "{message}");
+        assert!(fixed.point(&[0.0; 99], &mut points).is_err());
+        // Layer norms have no such form.
+        let quasimetric = QuasimetricSettings { network: normed.clone(), ..settings.quasimetric };
+        let settings = QrlSettings { quasimetric, ..settings };
+        assert!(Qrl::new(&backend, &settings, &dimensions).unwrap().fixed().unwrap().is_none());
+    }
 }

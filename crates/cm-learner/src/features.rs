@@ -1,7 +1,7 @@
 //! What networks see of states and actions.
 
 use cm_nn::check::{Within, positive, require};
-use cm_nn::{Activation, Backend, FixedLayer, Var};
+use cm_nn::{Activation, Backend, FixedLayer, FixedMlp, Var};
 use serde::{Deserialize, Serialize};
 
 use crate::{Dimensions, Result};
@@ -157,13 +157,23 @@ impl<B: Backend> Features<B> {
         }
     }
 
-    /// What makes the features of a state, for one at a time; nothing if it is seen as it is.
-    pub fn fixed_state(&self) -> Result<Vec<FixedLayer>> {
-        let layer = self.soft.as_ref().map(|soft| {
-            let [weight, shift] = &soft.state;
-            FixedLayer::new(weight, shift, Activation::Tanh)
-        });
-        Ok(layer.transpose()?.into_iter().collect())
+    /// What makes the features of a state, for one at a time.
+    ///
+    /// ```
+    /// use cm_learner::{Dimensions, FeatureSettings, Features};
+    /// use cm_nn::DfdxBackend;
+    ///
+    /// let dimensions = Dimensions::new(2, 1, 0..2)?;
+    /// let features = Features::new(&DfdxBackend::new(0), FeatureSettings::Raw, &dimensions)?;
+    /// let mut seen = Vec::new();
+    /// features.fixed_state()?.forward(&[3.0, 4.0], &mut seen)?;
+    /// assert_eq!(seen, [3.0, 4.0]);
+    /// # Ok::<(), cm_learner::Error>(())
+    /// ```
+    pub fn fixed_state(&self) -> Result<FixedMlp> {
+        let Some(soft) = &self.soft else { return Ok(FixedMlp::default()) };
+        let [weight, shift] = &soft.state;
+        Ok(FixedMlp::new(vec![FixedLayer::new(weight, shift, Activation::Tanh)?]))
     }
 
     /// `[n, action]` to `[n, action_columns]`.

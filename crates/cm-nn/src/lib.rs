@@ -25,7 +25,8 @@ pub use error::{Error, Result, Shape};
 pub use gradients::{Gradients, gradients};
 pub use initialise::{Fan, Initialiser, Spread};
 pub use modules::{
-    FixedQuasimetric, LayerNorm, Linear, Mlp, MlpSettings, Quasimetric, QuasimetricSettings, Twin,
+    FixedMlp, FixedQuasimetric, LayerNorm, Linear, Mlp, MlpSettings, Quasimetric,
+    QuasimetricSettings, Twin,
 };
 pub use optimise::{Adam, AdamSettings, Ema, Sgd};
 pub use parameters::{Matrix, Parameter, ParameterSets, Parameters, Snapshot};

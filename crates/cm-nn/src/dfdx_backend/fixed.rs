@@ -20,10 +20,10 @@ use crate::{Activation, Backend, Error, Result, Var};
 /// let bias = Var::new(&backend, [1, 2], vec![0.5, 0.5])?;
 /// let layer = FixedLayer::new(&weight, &bias, Activation::Relu)?;
 /// let mut y = [0.0; 2];
-/// layer.forward(&[1.0, 2.0], &mut y);
+/// layer.forward(&[1.0, 2.0], &mut y)?;
 /// assert_eq!(y, [3.5, 0.0]);
 /// // What is missing of the input is taken for zeros.
-/// layer.forward(&[1.0], &mut y);
+/// layer.forward(&[1.0], &mut y)?;
 /// assert_eq!(y, [1.5, 0.0]);
 /// # Ok::<(), cm_nn::Error>(())
 /// ```
@@ -49,14 +49,17 @@ impl FixedLayer {
         self.bias.len()
     }
 
-    /// Writes what the layer makes of one row; numbers missing at the end of `x` count as zeros.
-    ///
-    /// # Panics
-    /// If `x` is longer than the weight has rows, or `y` is not as long as
-    /// [`outputs`](Self::outputs) says.
-    pub fn forward(&self, x: &[f32], y: &mut [f32]) {
-        assert_eq!(y.len(), self.bias.len(), "numbers of a result");
-        assert!(x.len() * y.len() <= self.weight.len(), "numbers of an input");
+    /// Writes what the layer makes of one row to `y`, which is as long as
+    /// [`outputs`](Self::outputs) says; numbers missing at the end of `x` count as zeros.
+    pub fn forward(&self, x: &[f32], y: &mut [f32]) -> Result<()> {
+        if y.len() != self.outputs() || x.len() * y.len() > self.weight.len() {
+            let shapes = [[1, x.len()], [1, y.len()]];
+            return Err(Error::shape(
+                "fixed layer",
+                "rows that its weights take and make",
+                &shapes,
+            ));
+        }
         one_row(x, &self.weight, y);
         match self.activation {
             Activation::Identity => add_row_to(y, &self.bias, |x| x),
@@ -65,6 +68,7 @@ impl FixedLayer {
             Activation::Silu => add_row_to(y, &self.bias, silu),
             Activation::Gelu => add_row_to(y, &self.bias, gelu),
         }
+        Ok(())
     }
 }
 
@@ -99,9 +103,11 @@ mod tests {
             let wanted = row.linear(&weight, Some(&bias), activation).unwrap().to_vec().unwrap();
             let mut y = vec![f32::NAN; layer.outputs()];
             for x in [&x[..], &x[..some]] {
-                layer.forward(x, &mut y);
+                layer.forward(x, &mut y).unwrap();
                 assert_eq!(y, wanted, "{inputs} x {outputs}");
             }
+            assert!(layer.forward(&vec![0.0; inputs + 1], &mut y).is_err());
+            assert!(layer.forward(&x, &mut vec![0.0; outputs + 1]).is_err());
         }
         let weight = Var::new(&backend, [1, 2], vec![1.0; 2]).unwrap();
         assert!(FixedLayer::new(&weight, &weight.transpose().unwrap(), activations[0]).is_err());

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{LayerNorm, Linear};
+use super::{FixedMlp, LayerNorm, Linear};
 use crate::check::{Within, require};
-use crate::{Activation, Backend, FixedLayer, Initialiser, Parameters, Result, Var};
+use crate::{Activation, Backend, Initialiser, Parameters, Result, Var};
 
 /// Hidden part of a multi-layer perceptron.
 ///
@@ -119,13 +119,13 @@ impl<B: Backend> Mlp<B> {
         }
     }
 
-    /// The layers as they are now, for one row at a time; none if there are layer norms.
-    pub fn fixed(&self) -> Result<Option<Vec<FixedLayer>>> {
+    /// The network as it is now, for one row at a time; none if there are layer norms.
+    pub fn fixed(&self) -> Result<Option<FixedMlp>> {
         if self.hidden.iter().any(|(_, norm)| norm.is_some()) {
             return Ok(None);
         }
         let layers = self.hidden.iter().map(|(linear, _)| linear).chain(&self.output);
-        layers.map(Linear::fixed).collect::<Result<_>>().map(Some)
+        Ok(Some(FixedMlp::new(layers.map(Linear::fixed).collect::<Result<_>>()?)))
     }
 
     fn hidden(

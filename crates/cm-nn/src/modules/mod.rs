@@ -7,7 +7,7 @@ mod mlp;
 mod quasimetric;
 mod twin;
 
-pub use fixed::FixedQuasimetric;
+pub use fixed::{FixedMlp, FixedQuasimetric};
 pub use layer_norm::LayerNorm;
 pub use linear::Linear;
 pub use mlp::{Mlp, MlpSettings};

@@ -62,7 +62,7 @@ impl<'a> Sight<'a> {
         let columns = fixed.columns();
         let mut values = Vec::with_capacity(states.len() / width * columns);
         for state in self.model.scaled(states).chunks_exact(width) {
-            fixed.point(state, &mut values);
+            fixed.point(state, &mut values)?;
         }
         Ok(Spots { columns, values })
     }
