@@ -105,11 +105,9 @@ impl Source {
             && Rc::strong_count(&self.view.buffer) == 3;
         let is_product = matches!(launch.module, Module::Warpgroups(_))
             && launch.arguments[product::COLUMNS].signed() == Some(self.size);
-        let is_result = matches!(
-            &launch.arguments[product::RESULT],
-            Argument::Matrix(view, Use::Write)
-                if view.buffer.number() == self.view.buffer.number() && view.offset == 0
-        );
+        let result = &launch.arguments[product::RESULT];
+        let is_result = matches!(result, Argument::Matrix(_, Use::Write))
+            && result.is_at(self.view.buffer.number(), 0);
         (is_ours && is_product && is_result).then_some(maker)
     }
 }

@@ -107,6 +107,14 @@ impl Argument {
         }
     }
 
+    /// Whether it is the matrix that begins there.
+    pub(crate) fn is_at(&self, number: u64, offset: usize) -> bool {
+        match self {
+            Self::Matrix(view, _) => view.buffer.number() == number && view.offset == offset,
+            _ => false,
+        }
+    }
+
     fn each_use(&self, visit: &mut impl FnMut(&Rc<Buffer>, Use)) {
         match self {
             Self::Matrix(view, use_) | Self::Pointer(view, use_) => visit(&view.buffer, *use_),

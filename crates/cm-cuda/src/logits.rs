@@ -91,7 +91,7 @@ impl Joining {
         let is_gradient = self.launches[maker].as_ref().is_some_and(|launch| {
             launch.kernel == "info_nce_gradient"
                 && launch.arguments.last().and_then(Argument::unsigned) == count
-                && is_whole(&launch.arguments[gradient::RESULT], number)
+                && launch.arguments[gradient::RESULT].is_at(number, 0)
                 && matches!(launch.arguments[gradient::SCALED], Argument::Nothing)
         });
         // Nobody may see the result change before the chain would have.
@@ -131,7 +131,7 @@ impl Joining {
         let size = made.arguments[gradient::SIZE].unsigned();
         let sizes = [operands::ROWS, operands::COLUMNS];
         let is_all = grad.offset == 0
-            && is_whole(&made.arguments[last], number)
+            && made.arguments[last].is_at(number, 0)
             && sizes.iter().all(|&place| launch.arguments[place].unsigned() == size);
         // It comes where InfoNCE's was: what it reads is there, and nobody uses what it stores.
         let mut stays = true;
@@ -209,12 +209,7 @@ fn takes_logits(launch: &Launch, number: u64) -> bool {
         [_, Argument::Nothing, Argument::Float(scale), Argument::Float(shift)]
             if scale == 1.0 && shift == 0.0
     );
-    launch.module == Module::InfoNce && is_plain && is_whole(&members[0], number)
-}
-
-fn is_whole(argument: &Argument, number: u64) -> bool {
-    matches!(argument, Argument::Matrix(view, _)
-        if view.buffer.number() == number && view.offset == 0)
+    launch.module == Module::InfoNce && is_plain && members[0].is_at(number, 0)
 }
 
 fn each_matrix(logits: &Logits, mut visit: impl FnMut(&View)) {
@@ -265,8 +260,8 @@ mod tests {
         assert_eq!(launches.len(), 2);
         for launch in launches {
             let Argument::Struct(members, _) = &launch.arguments[0] else { panic!() };
-            assert!(is_whole(&members[0], d.view.buffer.number()));
-            assert!(is_whole(&members[1], column.view.buffer.number()));
+            assert!(members[0].is_at(d.view.buffer.number(), 0));
+            assert!(members[1].is_at(column.view.buffer.number(), 0));
             assert!(matches!(members[2..], [Argument::Float(-1.0), Argument::Float(0.0)]));
         }
     }
@@ -308,7 +303,7 @@ mod tests {
             drop(dl);
             let launches = join_logits(launches);
             let arguments = &launches[0].arguments;
-            assert!(is_whole(&arguments[gradient::SCALED], scaled.view.buffer.number()));
+            assert!(arguments[gradient::SCALED].is_at(scaled.view.buffer.number(), 0));
             assert!(matches!(arguments[gradient::FACTOR], Argument::Float(-2.0)));
             let is_stored = matches!(arguments[gradient::RESULT], Argument::Matrix(..));
             (launches.len(), is_stored)
@@ -348,8 +343,8 @@ mod tests {
         let arguments = &launches[0].arguments;
         assert!(matches!(arguments[operands::GRADIENT], Argument::Nothing));
         let Argument::Struct(members, 128) = &arguments[operands::INFO_NCE] else { panic!() };
-        assert!(is_whole(&members[gradient::RESULT], dl.view.buffer.number()));
-        assert!(is_whole(&members[gradient::SCALED], scaled.view.buffer.number()));
+        assert!(members[gradient::RESULT].is_at(dl.view.buffer.number(), 0));
+        assert!(members[gradient::SCALED].is_at(scaled.view.buffer.number(), 0));
         assert!([&dl, &scaled].iter().all(|x| launches[0].writes(x.view.buffer.number())));
     }
 

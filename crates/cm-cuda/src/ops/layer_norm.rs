@@ -3,11 +3,12 @@
 use std::ops::RangeInclusive;
 use std::rc::Rc;
 
-use cm_nn::Result;
+use cm_nn::{Result, Shape};
 
 use super::arguments;
 use super::reduce::column_sums;
 use crate::backend::CudaBackend;
+use crate::capture::Recorder;
 use crate::compile::Module::LayerNorm;
 use crate::launch::{Argument, Launch};
 use crate::tape::Slots;
@@ -78,11 +79,12 @@ pub(crate) fn l2_normalize(
     epsilon: f32,
 ) -> Result<CudaTensor> {
     let place = backend.place(x);
-    let [rows, columns] = x.shape;
+    let rows = x.shape[0];
     let y = backend.new_tensor(x.shape)?;
-    if !goes_on(backend, x, &y, epsilon) {
-        let mut arguments = arguments![x.read(), y.write(), Argument::Nothing];
-        arguments.extend(arguments![rows as u32, columns as u32, epsilon, 0.0_f32]);
+    let goes_on = |recorder| goes_on(recorder, x, &y, epsilon);
+    let is_made = backend.recorder().borrow_mut().as_mut().is_some_and(goes_on);
+    if !is_made {
+        let arguments = normalized(&[x.read(), y.write()], x.shape, epsilon);
         backend.warps(LayerNorm, "l2_normalize", rows, arguments)?;
     }
     Ok(backend.record(y, &[place], || {
@@ -90,9 +92,11 @@ pub(crate) fn l2_normalize(
         move |backend: &CudaBackend, slots: &mut Slots, dy: CudaTensor| {
             let Some(place) = place else { return Ok(()) };
             let dx = backend.new_tensor(x.shape)?;
-            if !goes_on_back(backend, &x, &dy, &dx, epsilon) {
-                let mut arguments = arguments![x.read(), dy.read(), dx.write(), Argument::Nothing];
-                arguments.extend(arguments![rows as u32, columns as u32, epsilon, 0.0_f32]);
+            let goes_on = |recorder| goes_on_back(recorder, &x, &dy, &dx, epsilon);
+            let is_made = backend.recorder().borrow_mut().as_mut().is_some_and(goes_on);
+            if !is_made {
+                let matrices = [x.read(), dy.read(), dx.write()];
+                let arguments = normalized(&matrices, x.shape, epsilon);
                 backend.warps(LayerNorm, "l2_normalize_gradient", rows, arguments)?;
             }
             slots.add(place, dx);
@@ -101,7 +105,15 @@ pub(crate) fn l2_normalize(
     }))
 }
 
-/// Where `l2_normalize` and its gradient have their arguments that are looked at.
+/// Arguments of `l2_normalize` or of its gradient, without what either may go on with.
+fn normalized(matrices: &[Argument], [rows, columns]: Shape, epsilon: f32) -> Vec<Argument> {
+    let mut arguments = matrices.to_vec();
+    let nothing = Argument::Nothing;
+    arguments.extend(arguments![nothing, rows as u32, columns as u32, epsilon, 0.0_f32]);
+    arguments
+}
+
+/// Where those are that are looked at.
 mod normalize {
     pub(super) const RESULT: usize = 1;
     pub(super) const NEXT: usize = 2;
@@ -115,14 +127,13 @@ mod normalize_gradient {
 }
 
 /// If `x` was recorded as rows divided by their lengths, as actions of length 1 are that become
-/// features: lets that kernel divide them once more.
-fn goes_on(backend: &CudaBackend, x: &CudaTensor, y: &CudaTensor, epsilon: f32) -> bool {
+/// features: lets that kernel divide them once more, into `y`.
+fn goes_on(recorder: &mut Recorder, x: &CudaTensor, y: &CudaTensor, epsilon: f32) -> bool {
     use normalize::{NEXT, NEXT_EPSILON, RESULT};
-    let mut recorder = backend.recorder().borrow_mut();
-    let Some(recorder) = recorder.as_mut() else { return false };
     let Some(maker) = recorder.last_writer(x) else { return false };
     let launch = &mut recorder.launches[maker];
-    if launch.kernel != "l2_normalize" || !launch.has(RESULT, NEXT, x) {
+    let is_free = |launch: &Launch| matches!(launch.arguments[NEXT], Argument::Nothing);
+    if launch.kernel != "l2_normalize" || !makes(launch, RESULT, x) || !is_free(launch) {
         return false;
     }
     launch.arguments[NEXT] = y.write();
@@ -132,21 +143,21 @@ fn goes_on(backend: &CudaBackend, x: &CudaTensor, y: &CudaTensor, epsilon: f32) 
 
 /// The same for the gradient `dy` of what `x` became, if nobody else needs it.
 fn goes_on_back(
-    backend: &CudaBackend,
+    recorder: &mut Recorder,
     x: &CudaTensor,
     dy: &CudaTensor,
     dx: &CudaTensor,
     epsilon: f32,
 ) -> bool {
     use normalize_gradient::{BEFORE, EPSILON_BEFORE, RESULT};
-    let mut recorder = backend.recorder().borrow_mut();
-    let Some(recorder) = recorder.as_mut() else { return false };
     let Some(maker) = recorder.last_writer(dy) else { return false };
     let is_there = recorder.last_writer(x).is_none_or(|writer| writer < maker);
     let launch = &mut recorder.launches[maker];
     // The kernel and `dy` have it.
     let is_ours = !dy.view.buffer.is_placed() && Rc::strong_count(&dy.view.buffer) == 2;
-    let is_gradient = launch.kernel == "l2_normalize_gradient" && launch.has(RESULT, BEFORE, dy);
+    let is_gradient = launch.kernel == "l2_normalize_gradient"
+        && makes(launch, RESULT, dy)
+        && matches!(launch.arguments[BEFORE], Argument::Nothing);
     if !is_there || !is_ours || !is_gradient {
         return false;
     }
@@ -156,18 +167,69 @@ fn goes_on_back(
     true
 }
 
-impl Launch {
-    /// Whether the result at `result` is all of `x`, and there is nothing at `next`, of kernels
-    /// whose rows and columns follow their matrices.
-    fn has(&self, result: usize, next: usize, x: &CudaTensor) -> bool {
-        let is_x = match &self.arguments[result] {
-            Argument::Matrix(view, _) => {
-                view.buffer.number() == x.view.buffer.number() && view.offset == x.view.offset
-            }
-            _ => false,
+/// Whether all of `x` is what the launch stores at `result`. Its rows and columns are its first
+/// whole numbers.
+fn makes(launch: &Launch, result: usize, x: &CudaTensor) -> bool {
+    let mut sizes = launch.arguments.iter().filter_map(Argument::unsigned);
+    launch.arguments[result].is_at(x.view.buffer.number(), x.view.offset)
+        && x.shape.iter().all(|&size| sizes.next() == Some(size as u32))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::launch::testing::{launch, tensor};
+
+    fn forward(x: &CudaTensor, y: &CudaTensor) -> Launch {
+        launch(LayerNorm, "l2_normalize", normalized(&[x.read(), y.write()], x.shape, 0.25))
+    }
+
+    fn backward(x: &CudaTensor, dy: &CudaTensor, dx: &CudaTensor) -> Launch {
+        let matrices = [x.read(), dy.read(), dx.write()];
+        launch(LayerNorm, "l2_normalize_gradient", normalized(&matrices, x.shape, 0.25))
+    }
+
+    #[test]
+    fn rows_of_length_1_are_made_in_one_go() {
+        let [x, y, z] = [(); 3].map(|()| tensor([4, 2]));
+        let mut recorder = Recorder::default();
+        recorder.push(forward(&x, &y));
+        assert!(goes_on(&mut recorder, &y, &z, 0.5));
+        let arguments = &recorder.launches[0].arguments;
+        assert!(arguments[normalize::NEXT].is_at(z.view.buffer.number(), 0));
+        assert!(matches!(arguments[normalize::NEXT_EPSILON], Argument::Float(0.5)));
+        // Once; and not for some of the rows, or what something else has made.
+        assert!(!goes_on(&mut recorder, &y, &tensor([4, 2]), 0.5));
+        let mut recorder = Recorder::default();
+        recorder.push(forward(&x, &y));
+        assert!(!goes_on(&mut recorder, &y.at(0, [2, 2]), &tensor([2, 2]), 0.5));
+        assert!(!goes_on(&mut recorder, &x, &z, 0.5));
+        recorder.push(launch(LayerNorm, "other", arguments![y.update()]));
+        assert!(!goes_on(&mut recorder, &y, &z, 0.5));
+    }
+
+    #[test]
+    fn gradients_of_rows_of_length_1_are_made_in_one_go() {
+        let [x, y, dz, dx] = [(); 4].map(|()| tensor([4, 2]));
+        let recorded = |dy: &CudaTensor| {
+            let mut recorder = Recorder::default();
+            recorder.push(forward(&x, &y));
+            recorder.push(backward(&y, &dz, dy));
+            recorder
         };
-        let mut sizes = self.arguments.iter().filter_map(Argument::unsigned);
-        let is_whole = x.shape.iter().all(|&size| sizes.next() == Some(size as u32));
-        is_x && is_whole && matches!(self.arguments[next], Argument::Nothing)
+        let dy = tensor([4, 2]);
+        let mut recorder = recorded(&dy);
+        assert!(goes_on_back(&mut recorder, &x, &dy, &dx, 0.5));
+        let arguments = &recorder.launches[1].arguments;
+        assert!(arguments[normalize_gradient::RESULT].is_at(dx.view.buffer.number(), 0));
+        assert!(arguments[normalize_gradient::BEFORE].is_at(x.view.buffer.number(), 0));
+        // Not if somebody else has it, or what it needs is there only later.
+        let dy = tensor([4, 2]);
+        let held = dy.clone();
+        assert!(!goes_on_back(&mut recorded(&dy), &x, &held, &dx, 0.5));
+        drop(held);
+        let mut recorder = recorded(&dy);
+        recorder.push(launch(LayerNorm, "other", arguments![x.update()]));
+        assert!(!goes_on_back(&mut recorder, &x, &dy, &dx, 0.5));
     }
 }
