@@ -10,7 +10,7 @@ use cm_learner::{
     Dimensions, FeatureSettings, Features, Group, Learner, Metrics, Transitions, Update,
 };
 use cm_nn::check::{Within, fraction, not_negative, positive, require};
-use cm_nn::{AdamSettings, Backend, Mlp, MlpSettings, Over, Parameters, Result, Twin, Var};
+use cm_nn::{AdamSettings, Backend, Decay, Mlp, MlpSettings, Over, Parameters, Result, Twin, Var};
 use cm_policy::{Actor, ActorSettings, BehaviourCloning, PolicySettings, advantage_weight};
 use serde::{Deserialize, Serialize};
 
@@ -76,7 +76,8 @@ impl Default for IqlSettings {
 }
 
 impl IqlSettings {
-    /// The IQL paper's settings for locomotion.
+    /// The IQL paper's settings for locomotion. The policy's learning rate falls to 0 along a
+    /// cosine, over the 1,000,000 steps of its runs.
     pub fn original() -> Self {
         let network = MlpSettings { hidden: vec![256; 2], ..Default::default() };
         let adam = AdamSettings { learning_rate: 3e-4, ..Default::default() };
@@ -93,7 +94,10 @@ impl IqlSettings {
             largest_weight: 100.0,
             policy: PolicySettings { network, ..Default::default() },
             behaviour_cloning: BehaviourCloning::Mle,
-            policy_adam: adam,
+            policy_adam: AdamSettings {
+                decay: Decay::Cosine { steps: 1_000_000, to: 0.0 },
+                ..adam
+            },
         }
     }
 

@@ -5,7 +5,10 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 fn cm(folder: &Path, arguments: &[&str]) -> (bool, String) {
-    finish(Command::new(env!("CARGO_BIN_EXE_cm")).current_dir(folder).args(arguments))
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cm"));
+    // MuJoCo is found where this test finds it, which stands in the checkout.
+    command.env("CM_DATA_DIR", cm_envs::cache_folder());
+    finish(command.current_dir(folder).args(arguments))
 }
 
 fn finish(command: &mut Command) -> (bool, String) {

@@ -100,7 +100,9 @@ fn main() -> Result<()> {
             }
             for method in [Method::Cmd2, Method::Qrl, Method::Crl, Method::Gcbc, Method::Iql] {
                 let what = format!("{}, AntMaze, batch 256, 4 x 512", method.key());
-                time(&backend, &what, &MethodSettings::ant_maze(method, &[512; 4]), 256, &ant)?;
+                let mut settings = MethodSettings::ant_maze(method, &[512; 4]);
+                settings.set_hidden(&[512; 4]);
+                time(&backend, &what, &settings, 256, &ant)?;
             }
             for method in Method::ALL {
                 let what = format!("{}, plane, batch 256", method.key());

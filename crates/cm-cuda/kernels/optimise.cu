@@ -55,7 +55,7 @@ extern "C" __global__ void sum_of_squares(
 // Counts the step and works out its numbers.
 extern "C" __global__ void adam_rule(
     Mat step, Mat rule, Mat partial, unsigned partials, float clip, float learning_rate,
-    float beta1, float beta2) {
+    float decay_steps, float decay_to, float beta1, float beta2) {
     after_others();
     double squares = 0.0;
     const float* parts = maybe(partial);
@@ -69,9 +69,15 @@ extern "C" __global__ void adam_rule(
     *at(step) = t;
     float correction1 = (float)(1.0 - pow((double)beta1, (double)t));
     float correction2 = (float)(1.0 - pow((double)beta2, (double)t));
+    // Along half a period of the cosine, if it falls.
+    double rate = (double)learning_rate;
+    if (decay_steps > 0.0f) {
+        double done = fmin(((double)t - 1.0) / (double)decay_steps, 1.0), to = (double)decay_to;
+        rate *= to + (1.0 - to) * 0.5 * (1.0 + cospi(done));
+    }
     float* out = at(rule);
     out[0] = parts && norm > clip ? clip / norm : 1.0f;
-    out[1] = learning_rate / correction1;
+    out[1] = (float)rate / correction1;
     out[2] = 1.0f / sqrtf(correction2);
 }
 

@@ -28,6 +28,6 @@ pub use modules::{
     FixedMlp, FixedQuasimetric, LayerNorm, Linear, Mlp, MlpSettings, Quasimetric,
     QuasimetricSettings, Twin,
 };
-pub use optimise::{Adam, AdamSettings, Ema, Sgd};
+pub use optimise::{Adam, AdamSettings, Decay, Ema, Sgd};
 pub use parameters::{Matrix, Parameter, ParameterSets, Parameters, Snapshot};
 pub use var::Var;

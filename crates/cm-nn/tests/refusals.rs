@@ -1,8 +1,8 @@
 //! Wrong shapes and settings are refused with the operation, the expected and the found.
 
 use cm_nn::{
-    Activation, Adam, AdamSettings, DfdxBackend, Direction, Error, Initialiser, Mlp, MlpSettings,
-    Parameters, Result, Var,
+    Activation, Adam, AdamSettings, Decay, DfdxBackend, Direction, Error, Initialiser, Mlp,
+    MlpSettings, Parameters, Result, Var,
 };
 use cm_quasimetric::Head;
 
@@ -68,6 +68,7 @@ fn settings_are_checked() {
     let mut parameters = Parameters::new(&DfdxBackend::new(0));
     parameters.create("x", [1, 1], Initialiser::ZEROS).unwrap();
     let defaults = AdamSettings::default();
+    let cosine = |steps, to| Decay::Cosine { steps, to };
     let cases = [
         (AdamSettings { learning_rate: 0.0, ..defaults }, "learning_rate"),
         (AdamSettings { learning_rate: f32::NAN, ..defaults }, "learning_rate"),
@@ -75,6 +76,9 @@ fn settings_are_checked() {
         (AdamSettings { beta2: -0.1, ..defaults }, "beta2"),
         (AdamSettings { epsilon: 0.0, ..defaults }, "epsilon"),
         (AdamSettings { clip: Some(-1.0), ..defaults }, "clip"),
+        (AdamSettings { decay: cosine(0, 0.0), ..defaults }, "decay.cosine.steps"),
+        (AdamSettings { decay: cosine(1, -0.1), ..defaults }, "decay.cosine.to"),
+        (AdamSettings { decay: cosine(1, f32::NAN), ..defaults }, "decay.cosine.to"),
     ];
     for (settings, name) in cases {
         match Adam::new(&parameters, settings).err() {

@@ -2,7 +2,7 @@
 
 use cm_learner::{DualOptimiser, FeatureSettings};
 use cm_nn::check::{Within, finite, not_negative, positive, require};
-use cm_nn::{AdamSettings, Head, MlpSettings, QuasimetricSettings, Reduction, Result};
+use cm_nn::{AdamSettings, Decay, Head, MlpSettings, QuasimetricSettings, Reduction, Result};
 use cm_policy::{ActorSettings, BehaviourCloning, Extraction, PolicyGoals, PolicySettings};
 use serde::{Deserialize, Serialize};
 
@@ -135,10 +135,13 @@ impl QrlSettings {
 
     /// The offline maze runs of the QRL paper's own code: IQE over 2048 features in 64 groups,
     /// 1024-wide networks, margin 0.25 squared, a multiplier that starts at 0.01, behaviour cloning
-    /// by log-density with weight 0.05 to 1.
+    /// by log-density with weight 0.05 to 1. The learning rates of metric and policy fall to 0 along
+    /// a cosine, over the 200,000 steps of those runs.
     pub fn original() -> Self {
         let network = |layers| MlpSettings { hidden: vec![1024; layers], ..Default::default() };
         let adam = |learning_rate| AdamSettings { learning_rate, ..Default::default() };
+        let decay = Decay::Cosine { steps: 200_000, to: 0.0 };
+        let falling = |learning_rate| AdamSettings { decay, ..adam(learning_rate) };
         let head = Head::Iqe { groups: 64, reduction: Reduction::MAX_MEAN };
         Self {
             features: FeatureSettings::Raw,
@@ -163,10 +166,10 @@ impl QrlSettings {
             multiplier: Multiplier::Softplus,
             dual_start: 0.01_f32.exp_m1().ln(),
             dual_optimiser: DualOptimiser::Adam(adam(0.01)),
-            adam: adam(5e-4),
+            adam: falling(5e-4),
             actor: ActorSettings {
                 policy: PolicySettings { network: network(4), ..Default::default() },
-                adam: adam(3e-5),
+                adam: falling(3e-5),
                 extraction: Extraction::DistanceMinimisation { bc_coef: 0.05 / 1.05 },
                 behaviour_cloning: BehaviourCloning::Mle,
                 mixup: None,

@@ -82,6 +82,10 @@ impl ConfigArguments {
         if let Some(name) = &self.preset {
             preset.method = MethodSettings::preset(method, name)?;
         }
+        // Learning rates that fall do so over the run, unless the file or the flags say otherwise.
+        let in_file = given.get("steps").and_then(Value::as_integer);
+        let in_file = in_file.and_then(|steps| u64::try_from(steps).ok());
+        preset.method.set_decay_steps(self.steps.or(in_file).unwrap_or(preset.steps));
         let preset = Table::try_from(preset)?;
         let mut table = merge(&preset, given, &|table| parse::<RunSettings>(&table).is_ok());
         // The file is checked by itself first, so that errors tell it from the flags.
@@ -238,6 +242,7 @@ fn parse<T: DeserializeOwned>(table: &Table) -> anyhow::Result<T> {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use cm_nn::Decay;
     use cm_train::{AntMazeTask, PointMazeTask};
 
     use super::*;
@@ -281,6 +286,27 @@ mod tests {
                 assert_eq!(read_back(&printed), printed);
             }
         }
+    }
+
+    #[test]
+    fn learning_rates_fall_over_the_run_unless_told_otherwise() {
+        let decay = |further: &[&str]| {
+            let start = ["--env", "pointmaze", "--method", "qrl", "--preset", "original"];
+            let found = settings(&[&start, further].concat()).unwrap();
+            assert_eq!(read_back(&found), found);
+            let MethodSettings::Qrl(qrl) = found.method else { unreachable!() };
+            (qrl.adam.decay, qrl.actor.adam.decay)
+        };
+        let cosine = |steps| Decay::Cosine { steps, to: 0.0 };
+        assert_eq!(decay(&["--steps", "900"]), (cosine(900), cosine(900)));
+        let set = ["--steps", "900", "--set", "method.qrl.adam.decay.cosine.steps=70"];
+        assert_eq!(decay(&set), (cosine(70), cosine(900)));
+        let none = ["--steps", "900", "--set", "method.qrl.adam.decay=none"];
+        assert_eq!(decay(&none), (Decay::None, cosine(900)));
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("settings.toml");
+        std::fs::write(&file, "steps = 70\n").unwrap();
+        assert_eq!(decay(&["--config", file.to_str().unwrap()]), (cosine(70), cosine(70)));
     }
 
     #[test]

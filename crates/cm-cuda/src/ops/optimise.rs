@@ -1,6 +1,6 @@
 //! In-place updates of cells, many in one launch.
 
-use cm_nn::{AdamSettings, Result, backend::AdamCells};
+use cm_nn::{AdamSettings, Decay, Result, backend::AdamCells};
 
 use super::arguments;
 use crate::backend::CudaBackend;
@@ -71,6 +71,10 @@ pub(crate) fn adam(
         partial = Some(sums);
     }
     let rule = backend.new_tensor([1, 3])?;
+    let (decay_steps, decay_to) = match settings.decay {
+        Decay::None => (0.0, 1.0),
+        Decay::Cosine { steps, to } => (steps as f32, to),
+    };
     let arguments = arguments![
         state.step.update(),
         rule.write(),
@@ -78,6 +82,8 @@ pub(crate) fn adam(
         partials,
         settings.clip.unwrap_or(0.0),
         settings.learning_rate,
+        decay_steps,
+        decay_to,
         settings.beta1,
         settings.beta2
     ];

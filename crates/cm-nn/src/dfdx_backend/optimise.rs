@@ -22,7 +22,7 @@ pub(super) fn adam(
     let correction = |beta: f32| (1.0 - f64::from(beta).powf(f64::from(step))) as f32;
     let rule = Rule {
         scale,
-        rate: settings.learning_rate / correction(settings.beta1),
+        rate: rate(settings, step) / correction(settings.beta1),
         beta1: settings.beta1,
         beta2: settings.beta2,
         root: correction(settings.beta2).sqrt().recip(),
@@ -35,6 +35,12 @@ pub(super) fn adam(
             });
         });
     }
+}
+
+/// The learning rate of the step with this number, the first of which is 1.
+fn rate(settings: &AdamSettings, step: f32) -> f32 {
+    let factor = settings.decay.factor(f64::from(step) - 1.0);
+    (f64::from(settings.learning_rate) * factor) as f32
 }
 
 /// `min(1, clip / norm)` with the Euclidean norm of all gradients together.

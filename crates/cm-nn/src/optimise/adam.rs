@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Decay;
 use crate::backend::AdamCells;
-use crate::check::{fraction, positive};
+use crate::check::{Within, fraction, positive};
 use crate::{
     Backend, Gradients, Initialiser, Parameter, ParameterSets, Parameters, Result, Snapshot,
 };
@@ -24,11 +25,20 @@ pub struct AdamSettings {
     /// The length all gradients together are cut to; positive, or none.
     #[serde(with = "crate::or_none")]
     pub clip: Option<f32>,
+    /// How the learning rate falls.
+    pub decay: Decay,
 }
 
 impl Default for AdamSettings {
     fn default() -> Self {
-        Self { learning_rate: 5e-5, beta1: 0.9, beta2: 0.999, epsilon: 1e-8, clip: None }
+        Self {
+            learning_rate: 5e-5,
+            beta1: 0.9,
+            beta2: 0.999,
+            epsilon: 1e-8,
+            clip: None,
+            decay: Decay::None,
+        }
     }
 }
 
@@ -39,7 +49,8 @@ impl AdamSettings {
         fraction("beta1", self.beta1)?;
         fraction("beta2", self.beta2)?;
         positive("epsilon", self.epsilon)?;
-        self.clip.map_or(Ok(()), |clip| positive("clip", clip))
+        self.clip.map_or(Ok(()), |clip| positive("clip", clip))?;
+        self.decay.check().within("decay")
     }
 }
 

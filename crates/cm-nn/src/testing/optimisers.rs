@@ -2,8 +2,8 @@
 
 use super::{Exact, Suite};
 use crate::{
-    Adam, AdamSettings, Backend, Ema, Error, Gradients, Initialiser, Over, Parameters, Result, Sgd,
-    Snapshot, gradients,
+    Adam, AdamSettings, Backend, Decay, Ema, Error, Gradients, Initialiser, Over, Parameters,
+    Result, Sgd, Snapshot, gradients,
 };
 
 const SHAPES: [[usize; 2]; 3] = [[3, 4], [1, 1], [180, 200]];
@@ -40,13 +40,28 @@ fn constants(step: u32, scale: f64) -> Vec<Exact> {
         .collect()
 }
 
-/// [`Backend::adam`]: five steps against double precision, with and without clipping.
+/// [`Backend::adam`]: five steps against double precision, with and without clipping, at a rate
+/// that stays and at ones that fall.
 pub fn adam<B: Backend>(suite: &Suite<B>) -> Result<()> {
-    for clip in [None, Some(1e9), Some(2.0)] {
+    let cosine = |steps, to| Decay::Cosine { steps, to };
+    let cases = [
+        (None, Decay::None),
+        (Some(1e9), Decay::None),
+        (Some(2.0), Decay::None),
+        (None, cosine(10, 0.0)),
+        (Some(2.0), cosine(3, 0.25)),
+    ];
+    for (clip, decay) in cases {
         let backend = suite.make(0);
         let parameters = parameters(&backend)?;
-        let settings =
-            AdamSettings { learning_rate: 0.01, beta1: 0.8, beta2: 0.95, epsilon: 1e-3, clip };
+        let settings = AdamSettings {
+            learning_rate: 0.01,
+            beta1: 0.8,
+            beta2: 0.95,
+            epsilon: 1e-3,
+            clip,
+            decay,
+        };
         let adam = Adam::new(&parameters, settings)?;
         let mut expected =
             parameters.iter().map(|p| Exact::read(&p.value()?)).collect::<Result<Vec<_>>>()?;
@@ -60,7 +75,7 @@ pub fn adam<B: Backend>(suite: &Suite<B>) -> Result<()> {
         }
         for (index, (p, expected)) in parameters.iter().zip(&expected).enumerate() {
             let found = Exact::read(&p.value()?)?;
-            found.assert_close(expected, 1e-5, &format!("parameter {index}, clip {clip:?}"));
+            found.assert_close(expected, 1e-5, &format!("parameter {index}, {settings:?}"));
         }
         let state = adam.snapshot(0)?;
         assert_eq!(state.get("step").map(|step| step.values[0]), Some(5.0));
@@ -86,6 +101,15 @@ fn reference_step(
     let [beta1, beta2] = [settings.beta1, settings.beta2].map(f64::from);
     let norm = gradients.iter().map(|g| g.dot(g)).sum::<f64>().sqrt();
     let scale = settings.clip.map_or(1.0, |clip| (f64::from(clip) / norm).min(1.0));
+    let share = match settings.decay {
+        Decay::None => 1.0,
+        Decay::Cosine { steps, to } => {
+            let done = f64::from((step - 1).min(steps)) / f64::from(steps);
+            let falling = (1.0 + (std::f64::consts::PI * done).cos()) / 2.0;
+            f64::from(to) * (1.0 - falling) + falling
+        }
+    };
+    let rate = f64::from(settings.learning_rate) * share;
     for ((p, g), (m, v)) in parameters.iter_mut().zip(gradients).zip(moments) {
         for index in 0..p.values.len() {
             let g = scale * g.values[index];
@@ -94,8 +118,7 @@ fn reference_step(
             *v = beta2 * *v + (1.0 - beta2) * g * g;
             let (m, v) =
                 (*m / (1.0 - beta1.powi(step as i32)), *v / (1.0 - beta2.powi(step as i32)));
-            p.values[index] -=
-                f64::from(settings.learning_rate) * m / (v.sqrt() + f64::from(settings.epsilon));
+            p.values[index] -= rate * m / (v.sqrt() + f64::from(settings.epsilon));
         }
     }
 }
@@ -103,7 +126,9 @@ fn reference_step(
 /// Saving in the middle, as safetensors and as bincode, and going on from there gives the very same
 /// numbers as never having stopped.
 pub fn adam_resumes_exactly<B: Backend>(suite: &Suite<B>) -> Result<()> {
-    let settings = AdamSettings { learning_rate: 0.01, clip: Some(3.0), ..Default::default() };
+    let decay = Decay::Cosine { steps: 20, to: 0.1 };
+    let settings =
+        AdamSettings { learning_rate: 0.01, clip: Some(3.0), decay, ..Default::default() };
     let run = |adam: &Adam<B>, parameters: &Parameters<B>, steps: std::ops::Range<u32>| {
         steps.into_iter().try_for_each(|step| {
             adam.step(&mut constant_gradients(parameters, &constants(step, 0.1))?)

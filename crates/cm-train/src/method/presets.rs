@@ -7,7 +7,7 @@ use cm_baselines::{
 use cm_contrastive::CrlSettings;
 use cm_distill::{Cmd1Settings, Cmd2Settings, StateMetricSettings, TmdSettings};
 use cm_learner::FeatureSettings;
-use cm_nn::{Head, MlpSettings};
+use cm_nn::{Decay, Head, MlpSettings};
 use cm_policy::{
     ActorSettings, BehaviourCloning, Extraction, GcbcSettings, PolicyGoals, PolicyKind,
     PolicySettings,
@@ -102,7 +102,8 @@ impl MethodSettings {
     }
 
     /// AntMaze as the authors' code runs it (or as each baseline's own), with hidden layers of
-    /// these widths everywhere.
+    /// these widths everywhere; QRL has as many layers as its authors' networks have, all of the
+    /// first width.
     pub fn ant_maze(method: Method, hidden: &[usize]) -> Self {
         let mut settings = match method {
             Method::Cmd1 => Self::Cmd1(Cmd1Settings::authors_code()),
@@ -117,17 +118,22 @@ impl MethodSettings {
             Method::Gciql => Self::Gciql(GciqlSettings::ogbench()),
             Method::Hiql => Self::Hiql(HiqlSettings::ogbench()),
         };
-        settings.set_hidden(hidden);
+        match (&mut settings, hidden) {
+            (Self::Qrl(_), &[width, ..]) => settings.set_width(width),
+            _ => settings.set_hidden(hidden),
+        }
         settings
     }
 
     /// AntMaze in minutes on a CPU: hidden layers of 2 x 256, 128 features in a quasimetric,
-    /// learning rates of 5e-4, and policies that are held more closely to the data, which so short
+    /// learning rates of 5e-4 that stay, and policies that are held more closely to the data, which so short
     /// a training needs: the distance divided by its mean size, and twice the squared error of the
     /// policy's mode.
     pub fn ant_maze_small(method: Method) -> Self {
         let mut settings = Self::ant_maze(method, &[256, 256]);
+        settings.set_hidden(&[256, 256]);
         settings.set_learning_rate(5e-4);
+        settings.optimisers().into_iter().for_each(|adam| adam.decay = Decay::None);
         if let Some(quasimetric) = settings.quasimetric() {
             quasimetric.features = 128;
             if let Head::Iqe { groups, .. } = &mut quasimetric.head {

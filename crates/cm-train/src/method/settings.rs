@@ -8,7 +8,7 @@ use cm_contrastive::{Crl, CrlSettings};
 use cm_distill::{Cmd1, Cmd1Settings, Cmd2, Cmd2Settings, Tmd, TmdSettings};
 use cm_learner::{Dimensions, FeatureSettings, Learner};
 use cm_nn::check::Within;
-use cm_nn::{AdamSettings, Backend, MlpSettings, QuasimetricSettings};
+use cm_nn::{AdamSettings, Backend, Decay, MlpSettings, QuasimetricSettings};
 use cm_policy::{ActorSettings, BehaviourCloning, Extraction, Gcbc, GcbcSettings, PolicySettings};
 use serde::{Deserialize, Serialize};
 
@@ -49,9 +49,34 @@ impl MethodSettings {
         self.networks().into_iter().for_each(|network| network.hidden = hidden.to_vec());
     }
 
+    /// Hidden layers of this width, as many as every network has.
+    pub(super) fn set_width(&mut self, width: usize) {
+        self.networks().into_iter().for_each(|network| network.hidden.fill(width));
+    }
+
     /// Every optimiser's learning rate.
     pub fn set_learning_rate(&mut self, rate: f32) {
         self.optimisers().into_iter().for_each(|adam| adam.learning_rate = rate);
+    }
+
+    /// Learning rates that fall do so over so many steps, which should be a run's.
+    ///
+    /// ```
+    /// use cm_train::{Method, MethodSettings};
+    ///
+    /// let mut settings = MethodSettings::preset(Method::Qrl, "original")?;
+    /// settings.set_decay_steps(50_000);
+    /// let MethodSettings::Qrl(qrl) = settings else { unreachable!() };
+    /// assert_eq!(qrl.adam.decay, cm_nn::Decay::Cosine { steps: 50_000, to: 0.0 });
+    /// # Ok::<(), cm_train::Error>(())
+    /// ```
+    pub fn set_decay_steps(&mut self, steps: u64) {
+        let of_run = u32::try_from(steps).unwrap_or(u32::MAX);
+        for adam in self.optimisers() {
+            if let Decay::Cosine { steps, .. } = &mut adam.decay {
+                *steps = of_run;
+            }
+        }
     }
 
     /// The policy by regression on the data's actions, weighted by advantages, as the paper's text

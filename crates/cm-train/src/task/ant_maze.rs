@@ -67,9 +67,12 @@ impl RunSettings {
     /// AntMaze as the authors' code runs it offline: 500,000 steps of batches of 1024, hidden
     /// layers of 4 x 1024, discount 0.99, 50 episodes per evaluation.
     pub fn ant_maze(method: Method, task: AntMazeTask) -> Self {
+        let steps = 500_000;
+        let mut of_method = MethodSettings::ant_maze(method, &[1024; 4]);
+        of_method.set_decay_steps(steps);
         Self {
             seed: 0,
-            steps: 500_000,
+            steps,
             batch: 1024,
             observation_noise: 0.0,
             stay_at_goal: false,
@@ -82,7 +85,7 @@ impl RunSettings {
             evaluation: EvaluationSettings { episodes: 50, seed: 0, untrained: false },
             plan: None,
             task: task.into(),
-            method: MethodSettings::ant_maze(method, &[1024; 4]),
+            method: of_method,
         }
     }
 }

@@ -141,6 +141,7 @@ fn jobs(arguments: &Arguments, tasks: &[Task], data: &TaskData) -> anyhow::Resul
                 if let Some(rate) = arguments.learning_rate {
                     settings.method.set_learning_rate(rate);
                 }
+                settings.method.set_decay_steps(steps);
                 settings.batch = arguments.batch.unwrap_or(preset.batch());
                 (settings.seed, settings.steps) = (seed, steps);
                 (settings.evaluate_every, settings.checkpoint_every) = (every, every.min(5_000));
