@@ -4,7 +4,7 @@ use cm_baselines::{
     Gciql, GciqlSettings, Gcivl, GcivlSettings, Hiql, HiqlSettings, Iql, IqlSettings, QLearning,
     QLearningSettings, Qrl, QrlSettings, TransitionSettings,
 };
-use cm_contrastive::{Crl, CrlSettings};
+use cm_contrastive::{ContrastiveLoss, Crl, CrlSettings};
 use cm_distill::{Cmd1, Cmd1Settings, Cmd2, Cmd2Settings, Tmd, TmdSettings};
 use cm_learner::{Dimensions, FeatureSettings, Learner};
 use cm_nn::check::Within;
@@ -96,6 +96,26 @@ impl MethodSettings {
         if let Some(actor) = self.actor() {
             actor.extraction = Extraction::AdvantageWeighted { temperature };
             (actor.behaviour_cloning, actor.mixup) = (BehaviourCloning::Mle, None);
+        }
+    }
+
+    /// The contrastive loss of methods that learn from one: CMD-1, CMD-2 (its critic's) and CRL.
+    ///
+    /// ```
+    /// use cm_contrastive::ContrastiveLoss;
+    /// use cm_train::{Method, MethodSettings};
+    ///
+    /// let mut settings = MethodSettings::ant_maze(Method::Crl, &[512; 4]);
+    /// settings.set_contrastive_loss(ContrastiveLoss::CPC);
+    /// let MethodSettings::Crl(crl) = settings else { unreachable!() };
+    /// assert_eq!(crl.contrastive.loss, ContrastiveLoss::CPC);
+    /// ```
+    pub fn set_contrastive_loss(&mut self, loss: ContrastiveLoss) {
+        match self {
+            Self::Cmd1(s) => s.contrastive.loss = loss,
+            Self::Cmd2(s) => s.contrastive.loss = loss,
+            Self::Crl(s) => s.contrastive.loss = loss,
+            _ => {}
         }
     }
 

@@ -10,7 +10,7 @@ use cm_replay::Goals;
 use serde::{Deserialize, Serialize};
 use toml::Table;
 
-use super::{Environment, Task, yes};
+use super::{Environment, Task};
 use crate::{EvaluationSettings, HeldOut, Method, MethodSettings, ReadOut, Result, RunSettings};
 
 /// D4RL's AntMaze on MuJoCo, which is looked for when the task is opened.
@@ -21,8 +21,8 @@ pub struct AntMazeTask {
     pub task: String,
     /// The file of its data, downloaded or generated.
     pub file: PathBuf,
-    /// Whether states and actions are brought to size first.
-    #[serde(default = "yes")]
+    /// Whether states and actions are brought to size first; not in the authors' code.
+    #[serde(default)]
     pub scale: bool,
 }
 

@@ -15,7 +15,7 @@ use cm_envs::mujoco::Mujoco;
 use cm_train::{AntMazeTask, Device, Job, Method, RunSettings};
 
 use self::data::{Source, TaskData};
-use self::preset::{Policy, Preset};
+use self::preset::{Contrast, Policy, Preset, States};
 use super::training::{check, train_cells};
 use crate::config::PlanArguments;
 
@@ -45,10 +45,21 @@ pub(crate) struct Arguments {
     /// The same as --preset small.
     #[arg(long, conflicts_with = "preset")]
     small: bool,
+    /// Whose word is taken for the losses and rates of CMD-1, CMD-2, CRL and GCBC; `small` has its
+    /// own.
+    #[arg(long, default_value = "code")]
+    settings: preset::Source,
     /// How policies come from distances: by the weighted sum of the authors' code, or by regression
     /// weighted by advantages, as in the paper's text.
     #[arg(long, default_value = "sum")]
     policy: Policy,
+    /// What networks see of states and actions; the preset's if not given: plain, or scaled in
+    /// `small`.
+    #[arg(long)]
+    states: Option<States>,
+    /// The contrastive loss of CMD-1, CMD-2 and CRL; symmetric if not given.
+    #[arg(long)]
+    contrast: Option<Contrast>,
     /// Training steps; the preset's if not given.
     #[arg(long)]
     steps: Option<u64>,
@@ -129,11 +140,15 @@ fn jobs(arguments: &Arguments, tasks: &[Task], data: &TaskData) -> anyhow::Resul
         for &method in &arguments.methods {
             for seed in 0..arguments.seeds {
                 let (name, file) = (task.name().to_owned(), data.file(task));
-                let of_task = AntMazeTask { task: name, file, scale: true };
+                let scale = arguments.states.unwrap_or(preset.states()) == States::Scaled;
+                let of_task = AntMazeTask { task: name, file, scale };
                 let mut settings = RunSettings::ant_maze(method, of_task);
-                settings.method = preset.method(method);
+                settings.method = preset.method(method, arguments.settings)?;
                 if !arguments.hidden.is_empty() {
                     settings.method.set_hidden(&arguments.hidden);
+                }
+                if let Some(contrast) = arguments.contrast {
+                    settings.method.set_contrastive_loss(contrast.loss());
                 }
                 if let Policy::AdvantageWeighted = arguments.policy {
                     settings.method.set_advantage_weighted(1.0);
@@ -159,6 +174,7 @@ fn jobs(arguments: &Arguments, tasks: &[Task], data: &TaskData) -> anyhow::Resul
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use cm_train::MethodSettings;
 
     use super::super::training::assert_refused;
     use super::*;
@@ -176,6 +192,29 @@ mod tests {
         let mut wanted = jobs(&arguments, &Task::ALL, &data).unwrap();
         wanted.sort_by(|a, b| a.folder.cmp(&b.folder));
         assert_eq!(crate::commands::sweep::jobs_of_shipped("antmaze"), wanted);
+    }
+
+    #[test]
+    fn states_losses_and_settings_can_be_chosen() {
+        let settings = |words: &[&str]| {
+            let start = ["x", "--tasks", "umaze", "--methods", "cmd1"];
+            let arguments = Program::try_parse_from([&start, words].concat()).unwrap().arguments;
+            let data = TaskData::new(arguments.data, arguments.recipe, None);
+            let jobs = jobs(&arguments, &arguments.tasks, &data).unwrap();
+            let settings = jobs[0].settings.clone();
+            let scale = settings.to_toml().contains("scale = true");
+            let MethodSettings::Cmd1(cmd1) = settings.method else { unreachable!() };
+            (scale, cmd1)
+        };
+        let (scale, code) = settings(&["--preset", "half"]);
+        assert_eq!((scale, code.contrastive.divisor), (false, 8.0));
+        assert!(settings(&["--preset", "small"]).0);
+        assert!(settings(&["--preset", "half", "--states", "scaled"]).0);
+        let (_, text) = settings(&["--preset", "half", "--settings", "text", "--contrast", "cpc"]);
+        assert_eq!(text.contrastive.divisor, 1.0);
+        assert_eq!(text.contrastive.loss, cm_contrastive::ContrastiveLoss::CPC);
+        assert_eq!(text.quasimetric.network.hidden, [512; 4]);
+        assert_ne!(text.actor, code.actor);
     }
 
     #[test]

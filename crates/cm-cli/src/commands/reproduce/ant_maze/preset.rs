@@ -1,6 +1,7 @@
 //! Sizes and settings by name.
 
-use cm_train::{Method, MethodSettings};
+use cm_contrastive::ContrastiveLoss;
+use cm_train::{Method, MethodSettings, Result};
 
 /// How large the networks are and how long they are trained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -23,13 +24,66 @@ pub(super) enum Policy {
     AdvantageWeighted,
 }
 
-impl Preset {
-    pub(super) fn method(self, method: Method) -> MethodSettings {
+/// Whose word is taken for the losses and rates of CMD-1, CMD-2, CRL and GCBC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Source {
+    /// The authors' code: logits divided by 8, 0.2 of cloning by squared errors with mixup.
+    Code,
+    /// The paper's text: logits as they are, distance and log-density with equal weights.
+    Text,
+}
+
+/// What networks see of states and actions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum States {
+    /// As they are, as in the authors' code.
+    Plain,
+    /// Every coordinate with mean 0 and deviation 1, actions divided by their largest size.
+    Scaled,
+}
+
+/// The loss that tells goals from those of other rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Contrast {
+    /// InfoNCE in both directions, as in the paper's text.
+    Symmetric,
+    /// In one direction, with a penalty, as the authors' code runs it unless its defaults are
+    /// changed.
+    Cpc,
+}
+
+/// The preset of methods with what the paper's text says of them.
+const TEXT: &str = "paper";
+
+impl Contrast {
+    pub(super) fn loss(self) -> ContrastiveLoss {
         match self {
-            Self::Paper => MethodSettings::ant_maze(method, &[1024; 4]),
-            Self::Half => MethodSettings::ant_maze(method, &[512; 4]),
-            Self::Small => MethodSettings::ant_maze_small(method),
+            Self::Symmetric => ContrastiveLoss::Symmetric,
+            Self::Cpc => ContrastiveLoss::CPC,
         }
+    }
+}
+
+impl Preset {
+    pub(super) fn states(self) -> States {
+        match self {
+            Self::Paper | Self::Half => States::Plain,
+            Self::Small => States::Scaled,
+        }
+    }
+
+    pub(super) fn method(self, method: Method, source: Source) -> Result<MethodSettings> {
+        let hidden = match self {
+            Self::Paper => [1024; 4],
+            Self::Half => [512; 4],
+            Self::Small => return Ok(MethodSettings::ant_maze_small(method)),
+        };
+        if source == Source::Code || !method.presets().contains(&TEXT) {
+            return Ok(MethodSettings::ant_maze(method, &hidden));
+        }
+        let mut settings = MethodSettings::preset(method, TEXT)?;
+        settings.set_hidden(&hidden);
+        Ok(settings)
     }
 
     pub(super) fn batch(self) -> usize {
