@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn flags_override_the_file() {
         let ant = |name: &str, file: &str| {
-            let scale = true;
+            let scale = false;
             TaskSettings::from(AntMazeTask { task: name.into(), file: file.into(), scale })
         };
         let (umaze, large) = ("antmaze-umaze-v2", "antmaze-large-play-v2");
