@@ -126,9 +126,9 @@ impl MethodSettings {
     }
 
     /// AntMaze in minutes on a CPU: hidden layers of 2 x 256, 128 features in a quasimetric,
-    /// learning rates of 5e-4 that stay, and policies that are held more closely to the data, which so short
-    /// a training needs: the distance divided by its mean size, and twice the squared error of the
-    /// policy's mode.
+    /// learning rates of 5e-4 that stay, and policies that are held more closely to the data, which
+    /// so short a training needs: the distance divided by its mean size, and twice the squared error
+    /// of the policy's mode.
     pub fn ant_maze_small(method: Method) -> Self {
         let mut settings = Self::ant_maze(method, &[256, 256]);
         settings.set_hidden(&[256, 256]);
