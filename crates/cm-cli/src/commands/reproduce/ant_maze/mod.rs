@@ -15,7 +15,7 @@ use cm_envs::mujoco::Mujoco;
 use cm_train::{AntMazeTask, Device, Job, Method, RunSettings};
 
 use self::data::{Source, TaskData};
-use self::preset::{Contrast, Policy, Preset, States};
+use self::preset::{Contrast, Origin, Policy, Preset, States};
 use super::training::{check, train_cells};
 use crate::config::PlanArguments;
 
@@ -48,7 +48,7 @@ pub(crate) struct Arguments {
     /// Whose word is taken for the losses and rates of CMD-1, CMD-2, CRL and GCBC; `small` has its
     /// own.
     #[arg(long, default_value = "code")]
-    settings: preset::Source,
+    settings: Origin,
     /// How policies come from distances: by the weighted sum of the authors' code, or by regression
     /// weighted by advantages, as in the paper's text.
     #[arg(long, default_value = "sum")]
@@ -133,6 +133,11 @@ fn jobs(arguments: &Arguments, tasks: &[Task], data: &TaskData) -> anyhow::Resul
         bail!("expected at least one seed and one method, and no hidden layer of width 0");
     }
     let preset = if arguments.small { Preset::Small } else { arguments.preset };
+    if preset == Preset::Small && arguments.settings == Origin::Text {
+        bail!(
+            "--settings text: the preset `small` has settings of its own; expected half or paper"
+        );
+    }
     let steps = arguments.steps.unwrap_or(preset.steps());
     let every = arguments.evaluate_every.unwrap_or((steps / 10).max(1));
     let mut jobs = Vec::new();
@@ -215,6 +220,10 @@ mod tests {
         assert_eq!(text.contrastive.loss, cm_contrastive::ContrastiveLoss::CPC);
         assert_eq!(text.quasimetric.network.hidden, [512; 4]);
         assert_ne!(text.actor, code.actor);
+        let refused = Program::try_parse_from(["x", "--small", "--settings", "text"]).unwrap();
+        let data = TaskData::new(refused.arguments.data, refused.arguments.recipe, None);
+        let error = jobs(&refused.arguments, &Task::ALL, &data).unwrap_err().to_string();
+        assert!(error.contains("`small` has settings of its own"), "{error}");
     }
 
     #[test]

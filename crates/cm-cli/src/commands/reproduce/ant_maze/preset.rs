@@ -26,7 +26,7 @@ pub(super) enum Policy {
 
 /// Whose word is taken for the losses and rates of CMD-1, CMD-2, CRL and GCBC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Source {
+pub(super) enum Origin {
     /// The authors' code: logits divided by 8, 0.2 of cloning by squared errors with mixup.
     Code,
     /// The paper's text: logits as they are, distance and log-density with equal weights.
@@ -72,13 +72,14 @@ impl Preset {
         }
     }
 
-    pub(super) fn method(self, method: Method, source: Source) -> Result<MethodSettings> {
+    /// `small` has settings of its own, whatever the origin.
+    pub(super) fn method(self, method: Method, origin: Origin) -> Result<MethodSettings> {
         let hidden = match self {
             Self::Paper => [1024; 4],
             Self::Half => [512; 4],
             Self::Small => return Ok(MethodSettings::ant_maze_small(method)),
         };
-        if source == Source::Code || !method.presets().contains(&TEXT) {
+        if origin == Origin::Code || !method.presets().contains(&TEXT) {
             return Ok(MethodSettings::ant_maze(method, &hidden));
         }
         let mut settings = MethodSettings::preset(method, TEXT)?;
