@@ -1,7 +1,8 @@
 // Functions of the numbers at one place of several matrices, one after the other.
 
 enum Op {
-    LOAD, AFFINE, MAP, MAP_GRADIENT, ZIP, ZIP_RIGHT, LEFT_GRADIENT, RIGHT_GRADIENT, DIVIDE
+    LOAD, AFFINE, MAP, MAP_GRADIENT, ZIP, ZIP_RIGHT, LEFT_GRADIENT, RIGHT_GRADIENT, DIVIDE,
+    LEFT_ASIDE
 };
 
 // What is done to the number that a chain has come to. Other matrices are read with steps of 0
@@ -101,6 +102,10 @@ static __device__ __forceinline__ void run(
             const Step& step = chain.step[s];
             float low = step.low, high = step.high;
             int f = step.f;
+            float* out = maybe(step.out);
+            float before[EACH];
+#pragma unroll
+            for (int q = 0; q < EACH; q++) before[q] = values[q];
             switch (step.op) {
                 case LOAD: FOR_EACH(x);
                 case AFFINE: FOR_EACH(__fadd_rn(__fmul_rn(low, value), high));
@@ -108,15 +113,15 @@ static __device__ __forceinline__ void run(
                 case MAP_GRADIENT: FOR_EACH(gradient_of(f, x, value, low, high));
                 case ZIP: FOR_EACH(both(f, value, x));
                 case ZIP_RIGHT: FOR_EACH(both(f, x, value));
+                case LEFT_ASIDE:
                 case LEFT_GRADIENT: FOR_EACH(left_gradient(f, value, x, y));
                 case RIGHT_GRADIENT: FOR_EACH(right_gradient(f, value, x, y));
                 case DIVIDE: FOR_EACH(value / low);
             }
-            float* out = maybe(step.out);
-            if (!out) continue;
 #pragma unroll
             for (int q = 0; q < EACH; q++) {
-                if (start + q * WIDTH < count) out[start + q * WIDTH] = values[q];
+                if (out && start + q * WIDTH < count) out[start + q * WIDTH] = values[q];
+                if (step.op == LEFT_ASIDE) values[q] = before[q];
             }
         }
     }

@@ -1,22 +1,131 @@
 // Matrices stored as operands of products. Each block of threads takes a square of 64 x 64, each
 // thread four rows of four numbers.
 
+// Where a thread's patch of a square is.
+struct Corner {
+    int row, column;
+
+    __device__ __forceinline__ Corner(int square, int across) {
+        int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+        row = square / across * 64 + (warp >> 2) * 32 + (lane >> 2) * 4;
+        column = square % across * 64 + (warp & 3) * 16 + (lane & 3) * 4;
+    }
+};
+
 static __device__ __forceinline__ void pack_square(
     Mat x, const Made& made, int m, int n, int square) {
     const float* from = at(x);
     bool wide = (n & 3) == 0 && ((size_t)from & 15) == 0;
     Forms forms(made, m, n, (n & 3) == 0);
-    int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-    int row = square / forms.across * 64 + (warp >> 2) * 32 + (lane >> 2) * 4;
-    int column = square % forms.across * 64 + (warp & 3) * 16 + (lane & 3) * 4;
+    Corner corner(square, forms.across);
     Patch patch;
-    load_patch(patch, from, row, column, m, n, wide);
-    forms.put(patch, row, column, 2);
+    load_patch(patch, from, corner.row, corner.column, m, n, wide);
+    forms.put(patch, corner.row, corner.column, 2);
 }
 
 BOUNDED_KERNEL(pack, (256), Mat x, int m, int n, Mat rows, Mat columns, Mat sums) {
     after_others();
     pack_square(x, {rows, columns, sums}, m, n, blockIdx.x);
+}
+
+// Rows of a square that have at most SHORT numbers, the rest of which are 0. A thread has a row.
+constexpr int SHORT = 16;
+
+struct ShortRows {
+    float row[64][SHORT + 1];
+
+    __device__ __forceinline__ void load(const float* from, int row_of_square, int m, int n) {
+        int i = threadIdx.x, place = row_of_square + i;
+        for (int j = 0; j < SHORT; j++) {
+            row[i][j] = place < m && j < n ? from[(size_t)place * n + j] : 0.0f;
+        }
+    }
+
+    __device__ __forceinline__ void store(float* to, int row_of_square, int m, int n) const {
+        int i = threadIdx.x, place = row_of_square + i;
+#pragma unroll 1
+        for (int j = 0; j < n && place < m; j++) to[(size_t)place * n + j] = row[i][j];
+    }
+
+    __device__ __forceinline__ void put(const Forms& forms, const Corner& corner) const {
+        Patch patch;
+#pragma unroll
+        for (int q = 0; q < 4; q++) {
+            const float* from = row[(corner.row & 63) + q] + corner.column;
+            patch.row[q] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+            if (corner.column < SHORT) patch.row[q] = make_float4(from[0], from[1], from[2], from[3]);
+        }
+        forms.put(patch, corner.row, corner.column, 2);
+    }
+};
+
+// `normalize` and `normalize_gradient` of `layer_norm.cu`, in the place of x and of g.
+static __device__ __forceinline__ void normalize(float* x, int n, float epsilon) {
+    double squares = 0.0;
+#pragma unroll 1
+    for (int j = 0; j < n; j++) squares += __fmul_rn(x[j], x[j]);
+    float length = sqrtf((float)squares) + epsilon;
+#pragma unroll 1
+    for (int j = 0; j < n; j++) x[j] /= length;
+}
+
+static __device__ __forceinline__ void normalize_gradient(
+    float* g, const float* x, int n, float epsilon) {
+    double squares = 0.0, along = 0.0;
+#pragma unroll 1
+    for (int j = 0; j < n; j++) {
+        squares += __fmul_rn(x[j], x[j]);
+        along += (double)g[j] * (double)x[j];
+    }
+    float norm = sqrtf((float)squares), length = norm + epsilon;
+    float share = (float)along / length / length;
+    share = norm == 0.0f ? 0.0f : share / norm;
+#pragma unroll 1
+    for (int j = 0; j < n; j++) g[j] = g[j] / length - share * x[j];
+}
+
+// `l2_normalize` of short rows; what comes last as operands too.
+BOUNDED_KERNEL(l2_normalize_packed, (256), Mat x, Mat y, Mat z, int m, int n, float epsilon,
+    float next_epsilon, Mat rows, Mat columns, Mat sums) {
+    after_others();
+    __shared__ ShortRows own;
+    Forms forms({rows, columns, sums}, m, n, (n & 3) == 0);
+    int start = blockIdx.x * 64;
+    if (threadIdx.x < 64) {
+        float *values = own.row[threadIdx.x], *next = maybe(z);
+        own.load(at(x), start, m, n);
+        if (start + (int)threadIdx.x < m) normalize(values, n, epsilon);
+        own.store(at(y), start, m, n);
+        if (next) {
+            if (start + (int)threadIdx.x < m) normalize(values, n, next_epsilon);
+            own.store(next, start, m, n);
+        }
+    }
+    __syncthreads();
+    own.put(forms, Corner(blockIdx.x, 1));
+}
+
+// Its gradient, as `l2_normalize_gradient` has it.
+BOUNDED_KERNEL(l2_normalize_gradient_packed, (256), Mat x, Mat dy, Mat dx, Mat before, int m, int n,
+    float epsilon, float epsilon_before, Mat rows, Mat columns, Mat sums) {
+    after_others();
+    __shared__ ShortRows own, of, of_before;
+    Forms forms({rows, columns, sums}, m, n, (n & 3) == 0);
+    int start = blockIdx.x * 64;
+    if (threadIdx.x < 64) {
+        float* grad = own.row[threadIdx.x];
+        const float* first = maybe(before);
+        own.load(at(dy), start, m, n);
+        of.load(at(x), start, m, n);
+        if (first) of_before.load(first, start, m, n);
+        if (start + (int)threadIdx.x < m) {
+            normalize_gradient(grad, of.row[threadIdx.x], n, epsilon);
+            if (first) normalize_gradient(grad, of_before.row[threadIdx.x], n, epsilon_before);
+        }
+        own.store(at(dx), start, m, n);
+    }
+    __syncthreads();
+    own.put(forms, Corner(blockIdx.x, 1));
 }
 
 // A matrix that is part of another one: its rows, or its columns, from `start` on. Its own rows
@@ -46,9 +155,8 @@ BOUNDED_KERNEL(concat, (256),
     Mat columns, Mat sums) {
     after_others();
     Forms forms({rows, columns, sums}, m, n, (n & 3) == 0);
-    int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, square = blockIdx.x;
-    int row = square / forms.across * 64 + (warp >> 2) * 32 + (lane >> 2) * 4;
-    int column = square % forms.across * 64 + (warp & 3) * 16 + (lane & 3) * 4;
+    Corner corner(blockIdx.x, forms.across);
+    int row = corner.row, column = corner.column;
     float* out = maybe(y);
     Patch patch;
     if (wide) {
@@ -155,9 +263,8 @@ BOUNDED_KERNEL(add_sides, (256),
     __syncthreads();
     bool wide = (n & 3) == 0;
     Forms forms({rows, columns, sums}, m, n, wide);
-    int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, square = blockIdx.x;
-    int row = square / forms.across * 64 + (warp >> 2) * 32 + (lane >> 2) * 4;
-    int column = square % forms.across * 64 + (warp & 3) * 16 + (lane & 3) * 4;
+    Corner corner(blockIdx.x, forms.across);
+    int row = corner.row, column = corner.column;
     int some = max(0, min(4, n - column));
     float *out = maybe(y), *times = maybe(factor);
     bool quads = wide && (((size_t)out | (size_t)times) & 15) == 0;

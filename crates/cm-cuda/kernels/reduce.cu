@@ -28,6 +28,26 @@ KERNEL(reduce_rows, Mat x, Mat y, unsigned length, int f) {
     if (threadIdx.x == 0) *out = largest + logf(total);
 }
 
+// The same for groups of at most 32 numbers: one warp a group.
+KERNEL(reduce_short_rows, Mat x, Mat y, unsigned groups, unsigned length, int f) {
+    after_others();
+    unsigned group = FIRST >> 5, lane = threadIdx.x & 31;
+    if (group >= groups) return;
+    bool exists = lane < length;
+    float own = exists ? at(x)[(size_t)group * length + lane] : 0.0f, found;
+    if (f == SUM || f == MEAN) {
+        float total = (float)warp_sum((double)own);
+        found = f == SUM ? total : total / (float)length;
+    } else {
+        float largest = found = warp_larger(exists ? own : -INFINITE);
+        if (f != MAXIMUM && !isinf(largest)) {
+            double term = exists ? softmax_exp(own - largest) : 0.0f;
+            found = largest + logf((float)warp_sum(term));
+        }
+    }
+    if (lane == 0) at(y)[group] = found;
+}
+
 // Blocks that reduce columns have 32 threads for each of 8 columns, which are neighbours.
 constexpr int COLUMNS = 8, WARPS = 8;
 

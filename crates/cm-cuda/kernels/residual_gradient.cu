@@ -35,7 +35,7 @@ BOUNDED_KERNEL(residual_operands, (256),
     Mat special_t, Mat grads_t, Mat args_t, unsigned n, unsigned m, Split split,
     const __grid_constant__ Gradient info_nce) {
     after_others();
-    __shared__ float tile[3][32][33], flags[32][33], far[2][32];
+    __shared__ float tile[3][32][33], flags[32][33], far[2][32], log_sums[2][32];
     const float *g = maybe(grad), *norm_in = at(norms), *arg_in = at(args);
     unsigned lane = threadIdx.x & 31, part = threadIdx.x >> 5;
     unsigned down = (n + 63) >> 6, across = (m + 63) >> 6;
@@ -50,20 +50,40 @@ BOUNDED_KERNEL(residual_operands, (256),
         ns[q] = inside ? norm_in[place] : 1.0f;
         as[q] = inside ? arg_in[place] : 0.0f;
     }
-    float distance = 0.0f;
+    // Norms to the three others that show how far from the middle a row or a column is.
+    float others[3] = {};
     if (part < 2) {
         bool is_row = part == 0;
         unsigned place = min((is_row ? row : column) + lane, (is_row ? n : m) - 1);
         const float* norms = norm_in + (is_row ? (size_t)place * m : place);
-        distance = is_row ? from_middle(norms, 1, m) : from_middle(norms, m, n);
+        size_t step = is_row ? 1 : m;
+        unsigned count = is_row ? m : n;
+        others[0] = norms[0], others[1] = norms[count / 3 * step];
+        others[2] = norms[2 * count / 3 * step];
     }
     if (!g) {
         Slopes slopes(info_nce, n);
         unsigned c = column + lane;
+        float values[4];
 #pragma unroll
         for (int q = 0; q < 4; q++) {
             unsigned r = row + part + 8 * q;
-            if (r < n && c < m) gs[q] = slopes.at_place(r, c);
+            values[q] = r < n && c < m ? slopes.values.at_place(r, c) : 0.0f;
+        }
+        // Four threads have a row's or a column's.
+        bool is_row = threadIdx.x < 128;
+        unsigned own = threadIdx.x % 128 / 4, place = (is_row ? row : column) + own;
+        const float* parts = is_row ? slopes.rows : slopes.columns;
+        unsigned count = is_row ? info_nce.row_parts : info_nce.column_parts;
+        float found = sum_of_parts(parts && place < n ? count : 0,
+            [&](unsigned p) { return parts[(size_t)p * n + place]; });
+        if (threadIdx.x % 4 == 0) log_sums[is_row ? 0 : 1][own] = found;
+        __syncthreads();
+#pragma unroll
+        for (int q = 0; q < 4; q++) {
+            unsigned r = row + part + 8 * q;
+            float row_sum = log_sums[0][part + 8 * q], column_sum = log_sums[1][lane];
+            if (r < n && c < m) gs[q] = slopes.at_place(r, c, values[q], row_sum, column_sum);
         }
 #pragma unroll
         for (int q = 0; q < 4; q++) {
@@ -71,7 +91,7 @@ BOUNDED_KERNEL(residual_operands, (256),
             if (r < n && c < m) gs[q] = slopes.put(r, c, gs[q]) * split.share;
         }
     }
-    if (part < 2) far[part][lane] = distance;
+    if (part < 2) far[part][lane] = larger(larger(others[0], others[1]), others[2]);
     __syncthreads();
 #pragma unroll
     for (int q = 0; q < 4; q++) {
@@ -246,14 +266,14 @@ static __device__ __forceinline__ void add_euclidean(const Euclidean& e, float* 
 }
 
 // The asymmetric part of da [n, width]: scale g_ij to the feature that attains the maximum. One
-// warp a row and component, two a block. Sums are of whole numbers (the gradients in fixed point,
+// warp a row and component. Sums are of whole numbers (the gradients in fixed point,
 // relative to the row's largest, in two halves), so their order does not matter. A thread has HELD
 // pairs in registers.
 template <int HELD>
 static __device__ __forceinline__ void max_gradient(Mat grads, Mat args, Mat da, unsigned rows,
     unsigned m, const Split& split, float scale, const Euclidean& euclidean) {
     extern __shared__ __align__(16) int memory[];
-    unsigned lane = threadIdx.x & 31, warp = threadIdx.x >> 5, item = blockIdx.x * 2 + warp;
+    unsigned lane = threadIdx.x & 31, warp = threadIdx.x >> 5, item = FIRST >> 5;
     if (item >= rows * split.components) return;
     unsigned component = item / rows, row = item % rows;
     unsigned run = split.symmetric + split.asymmetric, width = run * split.components;
@@ -360,14 +380,14 @@ static __device__ __forceinline__ void max_gradient(Mat grads, Mat args, Mat da,
 }
 
 // For rows of at most 256 pairs, and for longer ones.
-BOUNDED_KERNEL(residual_max_gradient, (64, 8),
+BOUNDED_KERNEL(residual_max_gradient, (256, 2),
     Mat grads, Mat args, Mat da, unsigned rows, unsigned m, const __grid_constant__ Split split,
     float scale, const __grid_constant__ Euclidean euclidean) {
     after_others();
     max_gradient<8>(grads, args, da, rows, m, split, scale, euclidean);
 }
 
-BOUNDED_KERNEL(residual_max_gradient_long, (64, 8),
+BOUNDED_KERNEL(residual_max_gradient_long, (256, 2),
     Mat grads, Mat args, Mat da, unsigned rows, unsigned m, const __grid_constant__ Split split,
     float scale, const __grid_constant__ Euclidean euclidean) {
     after_others();

@@ -4,15 +4,18 @@
 // Some warps take the symmetric features of a tile of pairs, as many others the asymmetric ones:
 // the former keep other units of the processor busy than the latter. Squares are summed over 64
 // features each, then over these sums, in every kernel, so all have the same results.
+//
+// Where the distances become InfoNCE's logits, log-sum-exps of parts of them are made as well.
 
 // For many pairs: tiles of 64 x 32, 128 threads for either part. The next chunk of each is loaded
 // meanwhile. Components that are SHORT have one chunk.
 template <bool SHORT>
 static __device__ __forceinline__ void many(Mat x, Mat y, Mat distances, Mat norms, Mat args,
-    unsigned n, unsigned m, unsigned inverted, const Split& split) {
+    unsigned n, unsigned m, unsigned inverted, const Split& split, const Sums& sums) {
     constexpr unsigned TM = 64, TN = 32, ROWS = TM + TN;
     extern __shared__ __align__(16) float memory[];
     __shared__ int bad[ROWS];
+    __shared__ float added[TN];
     Points p = points_of(x, y, n, m, split, TM, TN);
     unsigned lane = threadIdx.x & 127, is_max = threadIdx.x >> 7;
     unsigned u_row = (lane >> 3) * 4, v_row = TM + (lane & 7) * 4;
@@ -38,6 +41,7 @@ static __device__ __forceinline__ void many(Mat x, Mat y, Mat distances, Mat nor
         if (next >= end) next = 0, next_start += run;
     };
     if (threadIdx.x < ROWS) bad[threadIdx.x] = 0;
+    if (sums.column.p) load_added(sums, added, TN, p);
     fetch_next(0);
     // Sums or maxima; sums of sums or where the maxima are.
     float found[4][4] = {}, besides[4][4];
@@ -103,9 +107,11 @@ static __device__ __forceinline__ void many(Mat x, Mat y, Mat distances, Mat nor
         feature = 0;
     }
     __syncthreads();
-    if (is_max) return;
+    bool is_summed = sums.rows.p || sums.columns.p;
+    if (is_max && !is_summed) return;
 #pragma unroll
     for (int i = 0; i < 4; i++) {
+        if (is_max) break;
         float4 norm = *(const float4*)(totals + i * 512);
         float4 most = *(const float4*)(totals + i * 512 + TM * TN);
         found[i][0] = norm.x + most.x, found[i][1] = norm.y + most.y;
@@ -116,18 +122,31 @@ static __device__ __forceinline__ void many(Mat x, Mat y, Mat distances, Mat nor
             found[i][j] = is_bad ? NOT_A_NUMBER : found[i][j] * split.share;
         }
     }
-    put_rows(out, found, p, block);
+    if (!is_max) put_rows(out, found, p, block);
+    if (!is_summed) return;
+    // In the place of the features.
+    constexpr unsigned LINE = TN + 1;
+    if (!is_max) {
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+#pragma unroll
+            for (int j = 0; j < 4; j++) memory[(u_row + i) * LINE + v_row - TM + j] = found[i][j];
+    }
+    __syncthreads();
+    sum_tile<TM / PART_ROWS, TN / PART_COLUMNS, LINE>(
+        sums, memory, sums.column.p ? added : nullptr, p.row, p.column, n);
 }
 
 // For few pairs: tiles of 32 x 16 that four warps have for either part, each another chunk, or
 // another component if these are SHORT, of one chunk.
 template <bool SHORT>
 static __device__ __forceinline__ void few(Mat x, Mat y, Mat distances, Mat norms, Mat args,
-    unsigned n, unsigned m, unsigned inverted, const Split& split) {
-    constexpr unsigned TM = 32, TN = 16, ROWS = TM + TN;
+    unsigned n, unsigned m, unsigned inverted, const Split& split, const Sums& sums) {
+    constexpr unsigned TM = PART_ROWS, TN = PART_COLUMNS, ROWS = TM + TN;
     constexpr unsigned UNIT = SHORT ? CHUNK : 2 * CHUNK;
     extern __shared__ __align__(16) float memory[];
     __shared__ int bad[ROWS];
+    __shared__ float added[TN];
     Points p = points_of(x, y, n, m, split, TM, TN);
     unsigned lane = threadIdx.x & 31, warp = threadIdx.x >> 5, slice = warp & 3;
     bool is_max = warp >= 4;
@@ -140,12 +159,15 @@ static __device__ __forceinline__ void few(Mat x, Mat y, Mat distances, Mat norm
     // What each warp has found takes the place of its unit: norms or maxima, or sums of squares or
     // maxima and their arguments.
     float* stage = memory + warp * ROWS * UNIT;
+    // The distances come there in the end.
+    constexpr unsigned LINE = TN + 1;
     auto found = [&](unsigned warp, unsigned place) { return memory[warp * ROWS * UNIT + place]; };
     // Units are chunks or components; four are taken at a time.
     unsigned longest = max(split.symmetric, split.asymmetric);
     unsigned units = SHORT ? split.components : (longest + UNIT - 1) / UNIT;
     unsigned parts = SHORT ? 1 : split.components;
     if (threadIdx.x < ROWS) bad[threadIdx.x] = 0;
+    if (sums.column.p) load_added(sums, added, TN, p);
     __syncthreads();
     float totals[2] = {}, maxima[2] = {};  // of two pairs: place threadIdx.x and 256 on
 #pragma unroll 1
@@ -285,14 +307,18 @@ static __device__ __forceinline__ void few(Mat x, Mat y, Mat distances, Mat norm
         bool is_bad = bad[i] || bad[TM + j];
         float distance = is_bad ? NOT_A_NUMBER : (totals[e] + maxima[e]) * split.share;
         out[(size_t)(p.row + i) * m + p.column + j] = distance;
+        memory[i * LINE + j] = distance;
     }
+    if (!sums.rows.p && !sums.columns.p) return;
+    __syncthreads();
+    sum_tile<1, 1, LINE>(sums, memory, sums.column.p ? added : nullptr, p.row, p.column, n);
 }
 
 #define PAIRS(NAME, BOUNDS, PAIRS_OF)                                                             \
     BOUNDED_KERNEL(NAME, BOUNDS, Mat x, Mat y, Mat distances, Mat norms, Mat args, unsigned n,    \
-        unsigned m, unsigned inverted, Split split) {                                             \
+        unsigned m, unsigned inverted, Split split, const __grid_constant__ Sums sums) {          \
         after_others();                                                                           \
-        PAIRS_OF(x, y, distances, norms, args, n, m, inverted, split);                            \
+        PAIRS_OF(x, y, distances, norms, args, n, m, inverted, split, sums);                      \
     }
 
 // Of components of more than 32 features and of at most as many.

@@ -240,6 +240,13 @@ static __device__ __forceinline__ void take_arguments(float (*largest)[4], float
     put_rows(out, quads, p, block);
 }
 
+// What is added to a tile's columns, for InfoNCE's logits.
+static __device__ __forceinline__ void load_added(
+    const Sums& sums, float* added, unsigned columns, const Points& p) {
+    unsigned column = p.column + threadIdx.x;
+    if (threadIdx.x < columns && column < p.m) added[threadIdx.x] = at(sums.column)[column];
+}
+
 static __device__ __forceinline__ Points points_of(const Mat& x, const Mat& y, unsigned n,
     unsigned m, const Split& split, unsigned tm, unsigned tn) {
     unsigned tiles = (m + tn - 1) / tn;

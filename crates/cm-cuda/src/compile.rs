@@ -129,7 +129,8 @@ impl Module {
             Self::Reduce => (&[], include_str!("../kernels/reduce.cu")),
             Self::Residual => (&[RESIDUAL], include_str!("../kernels/residual.cu")),
             Self::ResidualPairs => {
-                (&[PTX, RESIDUAL, RESIDUAL_PAIRS], include_str!("../kernels/residual_pairs.cu"))
+                let before = &[PTX, RESIDUAL, INFO_NCE, RESIDUAL_PAIRS];
+                (before, include_str!("../kernels/residual_pairs.cu"))
             }
             Self::ResidualDifferences => {
                 (&[PTX, RESIDUAL], include_str!("../kernels/residual_differences.cu"))

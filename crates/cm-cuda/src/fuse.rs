@@ -283,6 +283,18 @@ mod tests {
     }
 
     #[test]
+    fn gradients_of_both_sides_go_on_from_what_they_are_of() {
+        let [x, y, dx, dy, dz] = [(); 5].map(|()| tensor([4, 3]));
+        let scalar = tensor([1, 1]);
+        let launches = vec![
+            Chain::load(&scalar, dz.shape).affine(2.0, 1.0).launch(&dz, 1),
+            Chain::load(&dz, dz.shape).zip_gradients(Zip::Max, [&x, &y], &dx).launch(&dy, 1),
+        ];
+        drop(dz);
+        assert_eq!(stored(&join_chains(launches)), [[false, false, true, true]]);
+    }
+
+    #[test]
     fn a_repeated_matrix_and_one_that_is_read_twice_stay_apart() {
         let (x, a, y) = (tensor([4, 1]), tensor([4, 1]), tensor([4, 3]));
         let repeated = vec![

@@ -85,6 +85,21 @@ impl Operands {
         self.known.entry(x.view.buffer.number()).or_default().push(known);
     }
 
+    /// Lets the kernel that can store `from` as operands store `to` as such instead, if nobody has
+    /// asked for the former.
+    pub(crate) fn pass_on(&mut self, from: &CudaTensor, to: &CudaTensor) -> bool {
+        let Some(known) = self.find(from) else { return true };
+        if known.forms.iter().any(Option::is_some) {
+            return false;
+        }
+        let maker = known.maker;
+        if let Some(known) = self.known.get_mut(&from.view.buffer.number()) {
+            known.retain(|known| known.offset != from.view.offset || known.shape != from.shape);
+        }
+        self.note(to, maker);
+        true
+    }
+
     /// Whether the matrix has its values before the step.
     fn is_early(&self, x: &CudaTensor) -> bool {
         let buffer = &x.view.buffer;
@@ -218,5 +233,25 @@ pub(crate) fn skip_unread(launches: &mut [Launch]) {
         {
             *result = Argument::Nothing;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::launch::testing::tensor;
+
+    #[test]
+    fn a_kernel_that_goes_on_stores_what_comes_last() {
+        let [x, y, z] = [(); 3].map(|()| tensor([4, 2]));
+        let mut operands = Operands::default();
+        operands.note(&x, Maker::Launch(3));
+        assert!(operands.pass_on(&x, &y));
+        assert!(operands.find(&x).is_none());
+        assert!(matches!(operands.find(&y).unwrap().maker, Maker::Launch(3)));
+        // Not if it stores what came before; and what nobody can store makes no difference.
+        operands.find(&y).unwrap().forms[Form::Rows as usize] = Some(x.clone());
+        assert!(!operands.pass_on(&y, &z));
+        assert!(operands.pass_on(&x, &z) && operands.find(&z).is_none());
     }
 }

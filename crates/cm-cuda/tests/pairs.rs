@@ -2,7 +2,9 @@
 
 use cm_cuda::{Precision, testing};
 use cm_nn::testing::Exact;
-use cm_nn::{Backend, DfdxBackend, Initialiser, Over, Parameters, Result, Values, Var, gradients};
+use cm_nn::{
+    Backend, DfdxBackend, Direction, Initialiser, Over, Parameters, Result, Values, Var, gradients,
+};
 use cm_quasimetric::Head;
 
 /// Points that most pairs of are far apart, and some close, equal, or so far or so close that
@@ -93,6 +95,66 @@ fn gradients_by_products_are_those_by_differences() -> Result<()> {
                 for side in 1..3 {
                     let error = error(found[side].replica(0), expected[side].replica(0));
                     let what = format!("{sizes:?}, {place:?}, {precision}, side {side}");
+                    assert!(error < 1e-3, "{what}: {error}");
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// InfoNCE of distances with a number for each column, and the gradients with respect to all.
+fn info_nce<B: Backend>(
+    backend: &B,
+    n: usize,
+    direction: Direction,
+    captured: bool,
+) -> Result<Vec<Values>> {
+    let mut set = Parameters::new(backend);
+    let mut create = |name, shape| set.create(name, shape, Initialiser::LECUN_NORMAL);
+    let (x, y) = (create("x", [n, 96])?, create("y", [n, 96])?);
+    let column = create("column", [1, n])?;
+    let step = || {
+        let (loss, found) = gradients(backend, &[&set], || {
+            let distances = x.value()?.distance_pairs(&y.value()?, Head::MRN, None)?;
+            distances.affine(-3.0, 0.5)?.add(&column.value()?)?.info_nce(direction)
+        })?;
+        let found = [&x, &y, &column].map(|parameter| found.get(parameter));
+        Ok([loss].into_iter().chain(found.into_iter().flatten()).collect::<Vec<_>>())
+    };
+    let mut capture = backend.capture(step);
+    let all = if captured { capture.run()?.clone() } else { step()? };
+    Var::read(&all.iter().collect::<Vec<_>>())
+}
+
+/// In a captured step the distances' kernel makes log-sum-exps of parts of the logits.
+#[test]
+fn log_sum_exps_of_parts_are_those_of_the_whole() -> Result<()> {
+    if testing::device().is_none() {
+        return Ok(());
+    }
+    for n in [1, 16, 33, 100, 256, 300, 600] {
+        for direction in [Direction::Symmetric, Direction::Rows, Direction::Columns] {
+            let expected = info_nce(&DfdxBackend::new(3), n, direction, false)?;
+            for precision in [Precision::Tf32, Precision::Bf16] {
+                let alone = testing::backend(&[3], precision);
+                let eager = info_nce(&alone, n, direction, false)?;
+                let found = info_nce(&alone, n, direction, true)?;
+                let seeds = [3, 4, 5, 6, 7, 8, 9, 10];
+                let together = info_nce(&testing::backend(&seeds, precision), n, direction, true)?;
+                assert_eq!(found.len(), 4);
+                for (index, found) in found.iter().enumerate() {
+                    let what = format!("{n}, {direction:?}, {precision}, result {index}");
+                    let found = found.replica(0);
+                    assert_eq!(found, together[index].replica(0), "{what}");
+                    // Some are 0 but for rounding.
+                    let expected = expected[index].replica(0);
+                    if expected.iter().all(|x| x.abs() < 1e-6) {
+                        assert!(found.iter().all(|x| x.abs() < 1e-6), "{what}: {found:?}");
+                        continue;
+                    }
+                    assert_eq!(found, eager[index].replica(0), "{what}");
+                    let error = error(found, expected);
                     assert!(error < 1e-3, "{what}: {error}");
                 }
             }

@@ -84,6 +84,61 @@ fn a_captured_step_has_the_products_of_an_eager_one() -> Result<()> {
     Ok(())
 }
 
+/// Rows divided by their lengths, twice, as actions are, in a layer before and after, and the
+/// gradients with respect to everything.
+fn directions(
+    backend: &CudaBackend,
+    [rows, columns]: [usize; 2],
+    captured: bool,
+) -> Result<Vec<Values>> {
+    let mut set = Parameters::new(backend);
+    let mut create = |name, shape| set.create(name, shape, Initialiser::LECUN_NORMAL);
+    let x = create("x", [rows, 70])?;
+    let (w, v) = (create("w", [70, columns])?, create("v", [columns, 40])?);
+    let weights = Exact::normal([rows, 40], 9).var(backend)?;
+    let step = || {
+        let mut result = None;
+        let (_, found) = gradients(backend, &[&set], || {
+            let y = x.value()?.linear(&w.value()?, None, Activation::Identity)?;
+            let y = y.l2_normalize(1e-3)?.l2_normalize(0.5)?;
+            let y = y.linear(&v.value()?, None, Activation::Silu)?;
+            result = Some(y.stop_gradient());
+            y.mul(&weights)?.sum(Over::All)
+        })?;
+        let found = [&x, &w, &v].map(|parameter| found.get(parameter));
+        Ok(result.into_iter().chain(found.into_iter().flatten()).collect::<Vec<_>>())
+    };
+    let mut capture = backend.capture(step);
+    let all = if captured { capture.run()?.clone() } else { step()? };
+    Var::read(&all.iter().collect::<Vec<_>>())
+}
+
+#[test]
+fn rows_of_length_1_are_stored_as_operands() -> Result<()> {
+    if testing::device().is_none() {
+        return Ok(());
+    }
+    for sizes in [[256, 2], [33, 3], [100, 7], [65, 16], [200, 17]] {
+        let expected = directions(&testing::backend(&[3], Precision::Highest), sizes, false)?;
+        for (precision, tolerance) in [(Precision::Tf32, 3e-3), (Precision::Bf16, 3e-2)] {
+            let alone = testing::backend(&[3], precision);
+            let captured = directions(&alone, sizes, true)?;
+            assert_eq!(captured.len(), 4);
+            assert_eq!(captured, directions(&alone, sizes, false)?, "{sizes:?}, {precision}");
+            let seeds = [3, 4, 5, 6, 7, 8, 9, 10];
+            let together = directions(&testing::backend(&seeds, precision), sizes, true)?;
+            let all = captured.iter().zip(&together).zip(&expected);
+            for (what, ((found, together), expected)) in all.enumerate() {
+                let what = format!("{sizes:?}, {precision}, result {what}");
+                assert_eq!(found.replica(0), together.replica(0), "{what}");
+                let error = relative_error(found.replica(0), expected.replica(0));
+                assert!(error < tolerance, "{what}: {error}");
+            }
+        }
+    }
+    Ok(())
+}
+
 fn relative_error(found: &[f32], expected: &[f32]) -> f64 {
     let norm = |terms: &mut dyn Iterator<Item = f64>| terms.map(|x| x * x).sum::<f64>().sqrt();
     let pairs = found.iter().zip(expected);

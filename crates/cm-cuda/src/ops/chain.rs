@@ -32,6 +32,8 @@ pub(crate) enum Op {
     RightGradient,
     /// Divided by `low`.
     Divide,
+    /// As it was, once its product with the derivative by `x` is stored.
+    LeftAside,
 }
 
 /// Steps that one kernel takes, and bytes of one.
@@ -96,6 +98,16 @@ impl Chain {
     pub(crate) fn zip_gradient(self, f: Zip, side: usize, [x, y]: [&CudaTensor; 2]) -> Self {
         let op = if side == 0 { Op::LeftGradient } else { Op::RightGradient };
         self.step(op, f as i32, [0.0; 2], [Some(x), Some(y)])
+    }
+
+    /// The gradients of both inputs: the left one is stored in `left`, and the chain comes to the
+    /// right one.
+    pub(crate) fn zip_gradients(self, f: Zip, [x, y]: [&CudaTensor; 2], left: &CudaTensor) -> Self {
+        let mut chain = self.step(Op::LeftAside, f as i32, [0.0; 2], [Some(x), Some(y)]);
+        if let Some(Argument::Struct(members, _)) = chain.steps.last_mut() {
+            members[member::OUT] = left.write();
+        }
+        chain.zip_gradient(f, 1, [x, y])
     }
 
     fn step(

@@ -12,6 +12,15 @@ use crate::tensor::{CudaTensor, maybe_read, maybe_write};
 /// Rows and columns of a block of `info_nce_sums`.
 const GROUPS: [usize; 2] = [4, 8];
 
+/// Rows and columns of a part that has log-sum-exps of its own where other kernels make them: as
+/// `info_nce.cuh` has them.
+const PART: [usize; 2] = [32, 16];
+
+/// How many parts rows and columns of `n` numbers are made of.
+pub(crate) fn parts(n: usize) -> [usize; 2] {
+    [n.div_ceil(PART[1]), n.div_ceil(PART[0])]
+}
+
 pub(crate) fn info_nce(
     backend: &CudaBackend,
     logits: &CudaTensor,
@@ -20,8 +29,10 @@ pub(crate) fn info_nce(
     let place = backend.place(logits);
     let n = logits.shape[0];
     let sums = |shape, is_wanted: bool| is_wanted.then(|| backend.new_tensor(shape)).transpose();
-    let rows = sums([n, 1], direction != Direction::Columns)?;
-    let columns = sums([1, n], direction != Direction::Rows)?;
+    // There is room for parts, in the place of whole ones: `logits.rs`.
+    let [row_parts, column_parts] = parts(n);
+    let rows = sums([row_parts, n], direction != Direction::Columns)?;
+    let columns = sums([column_parts, n], direction != Direction::Rows)?;
     let blocks = |sums: &Option<CudaTensor>, group: usize| match sums {
         Some(_) => n.div_ceil(group) as u32,
         None => 0,
@@ -34,14 +45,18 @@ pub(crate) fn info_nce(
         n as u32,
         of_rows
     ];
-    backend.run(InfoNce, "info_nce_sums", of_rows + of_columns, 256, 0, arguments)?;
+    let shared = 4 * (GROUPS[0] * row_parts).max(GROUPS[1] * column_parts);
+    let blocks = of_rows + of_columns;
+    backend.run(InfoNce, "info_nce_sums", blocks, 256, shared as u32, arguments)?;
     let loss = backend.new_tensor([1, 1])?;
     let arguments = arguments![
         Logits::new(logits.read()).argument(),
         maybe_read(rows.as_ref()),
         maybe_read(columns.as_ref()),
         loss.write(),
-        n as u32
+        n as u32,
+        1_u32,
+        1_u32
     ];
     backend.run(InfoNce, "info_nce", 1, 256, 0, arguments)?;
     Ok(backend.record(loss, &[place], || {
@@ -67,12 +82,23 @@ pub(crate) fn info_nce(
     }))
 }
 
-/// Where `info_nce_gradient` has its arguments that are looked at.
+/// Where `info_nce_sums` and `info_nce` have their arguments that are looked at.
+pub(crate) mod sums {
+    pub(crate) const ROWS: usize = 1;
+    pub(crate) const COLUMNS: usize = 2;
+    pub(crate) const SIZE: usize = 3;
+    /// In how many parts `info_nce` has those of rows; of columns next.
+    pub(crate) const PARTS: usize = 5;
+}
+
+/// Where `info_nce_gradient` has its arguments that are looked at, which are the members of `struct
+/// Gradient` up to the factor. The numbers of parts follow there.
 pub(crate) mod gradient {
     pub(crate) const RESULT: usize = 4;
     pub(crate) const SCALED: usize = 5;
     pub(crate) const FACTOR: usize = 6;
     pub(crate) const SIZE: usize = 7;
+    pub(crate) const PARTS: usize = 7;
 }
 
 /// Logits as kernels take them, as their first argument: `scale x + shift + column`.

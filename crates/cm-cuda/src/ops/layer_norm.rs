@@ -6,17 +6,22 @@ use std::rc::Rc;
 use cm_nn::{Result, Shape};
 
 use super::arguments;
+use super::product::has_warpgroups;
 use super::reduce::column_sums;
 use crate::backend::CudaBackend;
 use crate::capture::Recorder;
-use crate::compile::Module::LayerNorm;
+use crate::compile::Module::{LayerNorm, Operands};
 use crate::launch::{Argument, Launch};
+use crate::operands::{PACK_THREADS, squares};
 use crate::tape::Slots;
 use crate::tensor::CudaTensor;
 
 /// Columns of rows that a warp keeps in registers, as `layer_norm.cu` can: narrower ones are as
 /// fast without.
 const HELD: RangeInclusive<usize> = 257..=512;
+
+/// Columns of rows that four threads have, as `operands.cu` can.
+const SHORT: usize = 16;
 
 pub(crate) fn layer_norm(
     backend: &CudaBackend,
@@ -79,13 +84,12 @@ pub(crate) fn l2_normalize(
     epsilon: f32,
 ) -> Result<CudaTensor> {
     let place = backend.place(x);
-    let rows = x.shape[0];
     let y = backend.new_tensor(x.shape)?;
     let goes_on = |recorder| goes_on(recorder, x, &y, epsilon);
     let is_made = backend.recorder().borrow_mut().as_mut().is_some_and(goes_on);
     if !is_made {
         let arguments = normalized(&[x.read(), y.write()], x.shape, epsilon);
-        backend.warps(LayerNorm, "l2_normalize", rows, arguments)?;
+        run(backend, ["l2_normalize", "l2_normalize_packed"], &y, arguments)?;
     }
     Ok(backend.record(y, &[place], || {
         let x = x.clone();
@@ -97,12 +101,32 @@ pub(crate) fn l2_normalize(
             if !is_made {
                 let matrices = [x.read(), dy.read(), dx.write()];
                 let arguments = normalized(&matrices, x.shape, epsilon);
-                backend.warps(LayerNorm, "l2_normalize_gradient", rows, arguments)?;
+                let kernels = ["l2_normalize_gradient", "l2_normalize_gradient_packed"];
+                run(backend, kernels, &dx, arguments)?;
             }
             slots.add(place, dx);
             Ok(())
         }
     }))
+}
+
+/// Runs the first kernel, or for short rows that products read the second, which stores them as
+/// operands, too.
+fn run(
+    backend: &CudaBackend,
+    [plain, packed]: [&'static str; 2],
+    result: &CudaTensor,
+    mut arguments: Vec<Argument>,
+) -> Result<()> {
+    let [rows, columns] = result.shape;
+    if columns > SHORT || !has_warpgroups(backend) {
+        return backend.warps(LayerNorm, plain, rows, arguments);
+    }
+    arguments.extend(arguments![Argument::Nothing, Argument::Nothing, Argument::Nothing]);
+    let module = Operands(backend.precision());
+    backend.run(module, packed, squares(result.shape), PACK_THREADS, 0, arguments)?;
+    backend.note_maker(result);
+    Ok(())
 }
 
 /// Arguments of `l2_normalize` or of its gradient, without what either may go on with.
@@ -131,11 +155,14 @@ mod normalize_gradient {
 fn goes_on(recorder: &mut Recorder, x: &CudaTensor, y: &CudaTensor, epsilon: f32) -> bool {
     use normalize::{NEXT, NEXT_EPSILON, RESULT};
     let Some(maker) = recorder.last_writer(x) else { return false };
-    let launch = &mut recorder.launches[maker];
-    let is_free = |launch: &Launch| matches!(launch.arguments[NEXT], Argument::Nothing);
-    if launch.kernel != "l2_normalize" || !makes(launch, RESULT, x) || !is_free(launch) {
+    let launch = &recorder.launches[maker];
+    let is_it = ["l2_normalize", "l2_normalize_packed"].contains(&launch.kernel)
+        && makes(launch, RESULT, x)
+        && matches!(launch.arguments[NEXT], Argument::Nothing);
+    if !is_it || !recorder.operands.pass_on(x, y) {
         return false;
     }
+    let launch = &mut recorder.launches[maker];
     launch.arguments[NEXT] = y.write();
     launch.arguments[NEXT_EPSILON] = epsilon.into();
     true
@@ -152,15 +179,17 @@ fn goes_on_back(
     use normalize_gradient::{BEFORE, EPSILON_BEFORE, RESULT};
     let Some(maker) = recorder.last_writer(dy) else { return false };
     let is_there = recorder.last_writer(x).is_none_or(|writer| writer < maker);
-    let launch = &mut recorder.launches[maker];
+    let launch = &recorder.launches[maker];
     // The kernel and `dy` have it.
     let is_ours = !dy.view.buffer.is_placed() && Rc::strong_count(&dy.view.buffer) == 2;
-    let is_gradient = launch.kernel == "l2_normalize_gradient"
+    let kernels = ["l2_normalize_gradient", "l2_normalize_gradient_packed"];
+    let is_gradient = kernels.contains(&launch.kernel)
         && makes(launch, RESULT, dy)
         && matches!(launch.arguments[BEFORE], Argument::Nothing);
-    if !is_there || !is_ours || !is_gradient {
+    if !is_there || !is_ours || !is_gradient || !recorder.operands.pass_on(dy, dx) {
         return false;
     }
+    let launch = &mut recorder.launches[maker];
     launch.arguments[RESULT] = dx.write();
     launch.arguments[BEFORE] = x.read();
     launch.arguments[EPSILON_BEFORE] = epsilon.into();

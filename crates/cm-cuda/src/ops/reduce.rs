@@ -69,7 +69,8 @@ pub(crate) fn apply(
     }
 }
 
-/// One block for each of `groups` groups of `length` neighbouring numbers.
+/// One block for each of `groups` groups of `length` neighbouring numbers, or one warp if these are
+/// few.
 fn by_blocks(
     backend: &CudaBackend,
     x: &CudaTensor,
@@ -78,9 +79,12 @@ fn by_blocks(
     length: usize,
     code: i32,
 ) -> Result<()> {
+    if length <= 32 {
+        let arguments = arguments![x.read(), y.write(), groups as u32, length as u32, code];
+        return backend.warps(Module::Reduce, "reduce_short_rows", groups, arguments);
+    }
     let threads = match length {
-        0..=32 => 32,
-        33..=1024 => 128,
+        0..=1024 => 128,
         1025..=8192 => 256,
         _ => 1024,
     };

@@ -10,6 +10,17 @@ use crate::launch::Argument;
 use crate::tape::{Place, Slots};
 use crate::tensor::{CudaTensor, maybe_write};
 
+/// Where the kernels of pairs have their arguments that are looked at.
+pub(crate) mod pairs {
+    pub(crate) const DISTANCES: usize = 2;
+    pub(crate) const ROWS: usize = 5;
+    pub(crate) const COLUMNS: usize = 6;
+    /// Log-sum-exps of logits to make besides.
+    pub(crate) const SUMS: usize = 9;
+    /// Bytes of `struct Sums`.
+    pub(crate) const SUMS_BYTES: usize = 56;
+}
+
 /// How the features are divided: each component has `symmetric` features, then `asymmetric` ones.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Split {
@@ -109,7 +120,8 @@ fn by_pairs(
         n as u32,
         m as u32,
         u32::from(!by_products),
-        split.argument()
+        split.argument(),
+        Argument::Struct(Vec::new(), pairs::SUMS_BYTES)
     ];
     // As `residual_pairs.cu` has them; all have the same results.
     let [small, large] = [[32, 16], [64, 32]];

@@ -19,7 +19,7 @@ pub(crate) mod operands {
     /// What InfoNCE's gradient is computed of, in the place of the gradient.
     pub(crate) const INFO_NCE: usize = 14;
     /// Bytes of `struct Gradient`.
-    pub(crate) const INFO_NCE_BYTES: usize = 128;
+    pub(crate) const INFO_NCE_BYTES: usize = 136;
 }
 
 /// Pairs of rows of `x` and `y`, and what is known of each.
@@ -48,6 +48,11 @@ struct Side<'a> {
 
 /// Side of the tiles of pairs.
 const TILE: usize = 32;
+
+/// From so many rows on a device has enough to do with eight a block, of at most so many numbers in
+/// shared memory each.
+const MANY_ROWS: usize = 1024;
+const MOST_NUMBERS: usize = 1024;
 
 /// Whether Euclidean parts have gradients by products: exact but for rounding of the weights.
 /// Otherwise they have them by differences, for which the inverses of norms are stored.
@@ -263,17 +268,22 @@ impl Pairs {
             scale,
             euclidean
         ];
-        // As `residual_gradient.cu` has them: two rows a block; sums of each feature in two halves,
-        // or of a few by lane.
-        let blocks = (self.split.components * side.own.shape[0]).div_ceil(2) as u32;
-        let shared = match self.split.asymmetric {
-            0..=32 => 2 * 4 * 32 * 32,
-            many => 2 * 4 * 2 * many.min(2048) as u32,
+        let rows = self.split.components * side.own.shape[0];
+        let is_many = rows * backend.replicas() >= MANY_ROWS;
+        // As `residual_gradient.cu` has them: sums of each feature in two halves, or of a few by
+        // lane.
+        let numbers = match self.split.asymmetric {
+            0..=32 => 32 * 32,
+            many => 2 * many.min(2048),
         };
+        // Two warps a block where others would be idle, or where more have no room.
+        let warps = if is_many && numbers <= MOST_NUMBERS { 8 } else { 2 };
+        let blocks = rows.div_ceil(warps) as u32;
+        let shared = (4 * warps * numbers) as u32;
         let kernel = match side.others.shape[0] {
             0..=256 => "residual_max_gradient",
             _ => "residual_max_gradient_long",
         };
-        backend.run(ResidualGradient, kernel, blocks, 64, shared, arguments)
+        backend.run(ResidualGradient, kernel, blocks, 32 * warps as u32, shared, arguments)
     }
 }

@@ -20,6 +20,15 @@ pub(crate) fn zip(
     Ok(backend.record(z, &places, || {
         let (x, y) = (x.clone(), y.clone());
         move |backend: &CudaBackend, slots: &mut Slots, dz: CudaTensor| {
+            // What follows the larger or smaller one is no chain mostly, so both come at once.
+            if let (Zip::Max | Zip::Min, [Some(left), Some(right)]) = (f, places) {
+                let first = backend.new_tensor(dz.shape)?;
+                let chain = Chain::load(&dz, dz.shape).zip_gradients(f, [&x, &y], &first);
+                let second = chain.run(backend)?;
+                slots.add(left, sum_to(backend, x.shape, first)?);
+                slots.add(right, sum_to(backend, y.shape, second)?);
+                return Ok(());
+            }
             for (side, input) in [&x, &y].into_iter().enumerate() {
                 let Some(place) = places[side] else { continue };
                 let gradient = gradient(backend, &dz, &x, &y, f, side)?;
