@@ -58,8 +58,10 @@ impl Default for Cmd2Settings {
 }
 
 impl Cmd2Settings {
-    /// As the paper writes it, with its learning rate 5e-6 of the contrastive network.
+    /// As the paper writes it, with its learning rate 5e-6 of the contrastive network, and the
+    /// policy's ([`ActorSettings::paper_text`]) for the rest.
     pub fn paper_text() -> Self {
+        let actor = ActorSettings::paper_text();
         Self {
             critic: CriticSettings::paper_text(),
             contrastive: ContrastiveSettings::paper_text(),
@@ -72,8 +74,8 @@ impl Cmd2Settings {
             margin: 0.35,
             initial_lambda: 1.0,
             dual: DualOptimiser::Sgd { learning_rate: 0.01 },
-            quasimetric_adam: AdamSettings::default(),
-            actor: ActorSettings::paper_text(),
+            quasimetric_adam: actor.adam,
+            actor,
             states: None,
         }
     }
@@ -89,6 +91,7 @@ impl Cmd2Settings {
             quasimetric: QuasimetricSettings { network, ..Default::default() },
             objective: Objective::AuthorsCode,
             dual: DualOptimiser::Together,
+            quasimetric_adam: AdamSettings::default(),
             actor: ActorSettings::authors_code(),
             ..Self::paper_text()
         }

@@ -25,19 +25,18 @@ impl Default for GcbcSettings {
 }
 
 impl GcbcSettings {
-    /// The paper's network, 4 x 512.
+    /// The paper's network, 4 x 512; Adam as for the policies of others
+    /// ([`ActorSettings::paper_text`]).
     pub fn paper_text() -> Self {
-        Self {
-            policy: PolicySettings::default(),
-            adam: AdamSettings::default(),
-            behaviour_cloning: BehaviourCloning::Mle,
-        }
+        let ActorSettings { policy, adam, behaviour_cloning, .. } = ActorSettings::paper_text();
+        Self { policy, adam, behaviour_cloning }
     }
 
     /// As the authors' code runs it on offline AntMaze: 4 x 1024, Adam 5e-5.
     pub fn authors_code() -> Self {
         let network = MlpSettings { hidden: vec![1024; 4], ..Default::default() };
-        Self { policy: PolicySettings { network, ..Default::default() }, ..Self::paper_text() }
+        let policy = PolicySettings { network, ..Default::default() };
+        Self { policy, adam: AdamSettings::default(), ..Self::paper_text() }
     }
 
     /// The 2-D experiment: a direction, squared error.

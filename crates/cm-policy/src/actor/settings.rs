@@ -132,11 +132,12 @@ impl Default for ActorSettings {
 
 impl ActorSettings {
     /// As the paper writes it (Eq. 23, `eq:policy_loss`): random goals, distance and log-density
-    /// with equal weights, no mixing, 4 x 512.
+    /// with equal weights, no mixing, 4 x 512. Adam 3e-4: it has contrastive RL's settings where it
+    /// says nothing else.
     pub fn paper_text() -> Self {
         Self {
             policy: PolicySettings::default(),
-            adam: AdamSettings::default(),
+            adam: AdamSettings { learning_rate: 3e-4, ..Default::default() },
             extraction: Extraction::DistanceMinimisation { bc_coef: 0.5 },
             behaviour_cloning: BehaviourCloning::Mle,
             mixup: None,
@@ -151,6 +152,7 @@ impl ActorSettings {
         let network = MlpSettings { hidden: vec![1024; 4], ..Default::default() };
         Self {
             policy: PolicySettings { network, ..Default::default() },
+            adam: AdamSettings::default(),
             extraction: Extraction::DistanceMinimisation { bc_coef: 0.2 },
             behaviour_cloning: BehaviourCloning::Mse,
             mixup: Some(Mixup::default()),
