@@ -266,9 +266,9 @@ static __device__ __forceinline__ void add_euclidean(const Euclidean& e, float* 
 }
 
 // The asymmetric part of da [n, width]: scale g_ij to the feature that attains the maximum. One
-// warp a row and component. Sums are of whole numbers (the gradients in fixed point,
-// relative to the row's largest, in two halves), so their order does not matter. A thread has HELD
-// pairs in registers.
+// warp a row and component. Sums are of whole numbers (the gradients in fixed point, relative to the
+// row's largest, in two halves), so their order does not matter. A thread has HELD pairs in
+// registers.
 template <int HELD>
 static __device__ __forceinline__ void max_gradient(Mat grads, Mat args, Mat da, unsigned rows,
     unsigned m, const Split& split, float scale, const Euclidean& euclidean) {

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use crate::abreast::store_abreast;
 use crate::arena::{self, Request};
 use crate::backend::CudaBackend;
+use crate::distances::join_distances;
 use crate::driver::{Graph, GraphBuilder};
 use crate::fuse::join_chains;
 use crate::launch::{Launch, Use};
@@ -167,7 +168,8 @@ impl CudaBackend {
         drop(open);
         let mut launches = share(operands.with_early(self, launches));
         skip_unread(&mut launches);
-        let launches = store_abreast(join_logits(join_chains(launches)));
+        let launches = join_distances(join_logits(join_chains(launches)));
+        let launches = store_abreast(launches);
         let recorded = Recorded::new(self.device(), launches)?;
         Ok((result, recorded))
     }

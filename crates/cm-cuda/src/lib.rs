@@ -7,6 +7,7 @@ mod capture;
 mod compile;
 mod data;
 mod device;
+mod distances;
 mod driver;
 mod error;
 mod fuse;

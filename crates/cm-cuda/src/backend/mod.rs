@@ -260,7 +260,7 @@ impl CudaBackend {
 
 /// Warps of a block where each has a row, of `rows` in all replicas: of many small blocks a device
 /// starts about one in 5 ns.
-pub(crate) fn warps_of_block(rows: usize) -> usize {
+fn warps_of_block(rows: usize) -> usize {
     if rows < 1024 { 4 } else { 8 }
 }
 

@@ -29,7 +29,7 @@ pub(crate) fn info_nce(
     let place = backend.place(logits);
     let n = logits.shape[0];
     let sums = |shape, is_wanted: bool| is_wanted.then(|| backend.new_tensor(shape)).transpose();
-    // There is room for parts, in the place of whole ones: `logits.rs`.
+    // There is room for parts, in the place of whole ones: `distances.rs`.
     let [row_parts, column_parts] = parts(n);
     let rows = sums([row_parts, n], direction != Direction::Columns)?;
     let columns = sums([column_parts, n], direction != Direction::Rows)?;
