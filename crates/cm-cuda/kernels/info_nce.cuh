@@ -20,12 +20,10 @@ static __device__ __forceinline__ float log_sum_exp(
     }
     largest = larger_of(largest);
     Real sum = 0;
-    if (!isinf(largest)) {
 #pragma unroll
-        for (unsigned q = 0; q < KEPT; q++) sum += softmax_exp(kept[q] - largest);
-        for (unsigned i = first + KEPT * step; i < count; i += step) {
-            sum += softmax_exp(value(i) - largest);
-        }
+    for (unsigned q = 0; q < KEPT; q++) sum += softmax_exp(kept[q] - largest);
+    for (unsigned i = first + KEPT * step; i < count; i += step) {
+        sum += softmax_exp(value(i) - largest);
     }
     float total = (float)sum_of(sum);
     return isinf(largest) ? largest : largest + logf(total);
@@ -100,20 +98,25 @@ struct Sums {
     float scale, shift;
 };
 
-// Those of the DOWN x ACROSS parts of a tile at `row` and `column` of x [n, n], by warps. `values`
+// Those of the DOWN x ACROSS parts of a tile at `row` and `column` of x [n, n], by eight warps. `values`
 // are its numbers, LINE apart from row to row, and `added` what is added to its columns.
 template <unsigned DOWN, unsigned ACROSS, unsigned LINE>
 static __device__ __forceinline__ void sum_tile(const Sums& sums, const float* values,
     const float* added, unsigned row, unsigned column, unsigned n) {
-    // Eight rows or columns at a time.
-    constexpr unsigned OF_ROWS = PART_ROWS / 8, TASKS = OF_ROWS + PART_COLUMNS / 8;
+    // Eight rows or columns at a time, first all rows.
+    constexpr unsigned PARTS = DOWN * ACROSS, WARPS = 8;
+    constexpr unsigned OF_ROWS = PARTS * PART_ROWS / 8, TASKS = OF_ROWS + PARTS * PART_COLUMNS / 8;
     unsigned lane = threadIdx.x & 31, q = lane % 4;
-#pragma unroll 1
-    for (unsigned task = threadIdx.x >> 5; task < DOWN * ACROSS * TASKS; task += blockDim.x >> 5) {
-        unsigned part = task / TASKS, kind = task % TASKS;
+#pragma unroll
+    for (unsigned first = 0; first < TASKS; first += WARPS) {
+        unsigned task = first + (threadIdx.x >> 5);
+        if (task >= TASKS) break;
+        // Known to the compiler where rows take whole rounds.
+        bool is_row = OF_ROWS % WARPS == 0 ? first < OF_ROWS : task < OF_ROWS;
+        if (!is_row) task -= OF_ROWS;
+        unsigned of_part = (is_row ? PART_ROWS : PART_COLUMNS) / 8, part = task / of_part;
         unsigned i = part / ACROSS * PART_ROWS, j = part % ACROSS * PART_COLUMNS;
-        bool is_row = kind < OF_ROWS;
-        (is_row ? i : j) += (is_row ? kind : kind - OF_ROWS) * 8 + lane / 4;
+        (is_row ? i : j) += task % of_part * 8 + lane / 4;
         bool exists = row + i < n && column + j < n;
         auto value = [&](unsigned i, unsigned j) {
             return logit(values[i * LINE + j], sums.scale, sums.shift, added ? added + j : nullptr);

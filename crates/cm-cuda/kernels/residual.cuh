@@ -52,9 +52,16 @@ static __device__ __noinline__ Scaled scaled(const float* x, const float* y, uns
     return result;
 }
 
-// |x - y| where squares overflow or underflow; exactly 0 only for x = y.
+// |x - y| where squares overflow or underflow; exactly 0 only for x = y, NaN if a feature is not
+// finite.
 static __device__ __noinline__ float careful_norm(const float* x, const float* y, unsigned count) {
     Scaled s = scaled(x, y, count);
+    if (s.scale == 0.0f) {
+        // All differences are 0, or some are not numbers.
+        float sum = 0.0f;
+        for (unsigned i = 0; i < count; i++) sum += x[i] - y[i];
+        return sum;
+    }
     float norm = s.norm * s.scale;
     return s.half ? norm + norm : norm;
 }

@@ -60,9 +60,12 @@ static __device__ __forceinline__ void many(Mat x, Mat y, Mat distances, Mat nor
         fetch_next(step + 1);
         const float* stage = stages + step % 2 * ROWS * CHUNK;
         if (feature < size) {
-            mark_bad<ROWS, 128>(stage, bad, lane);
-            if (is_max) take_largest(stage, u_row, v_row, (int)feature, found, besides);
-            else add_squares(stage, u_row, v_row, found);
+            if (is_max) {
+                mark_bad<ROWS, 128>(stage, bad, lane);
+                take_largest(stage, u_row, v_row, (int)feature, found, besides);
+            } else {
+                add_squares(stage, u_row, v_row, found);
+            }
         }
         feature += CHUNK;
         if (!SHORT && !is_max && ((feature & CHUNK) == 0 || feature == end)) {
@@ -203,8 +206,8 @@ static __device__ __forceinline__ void few(Mat x, Mat y, Mat distances, Mat norm
                         wait_copies<0>();
                         __syncwarp();
                     }
-                    mark_bad<ROWS, 32>(chunk, bad, lane);
                     if (is_max) {
+                        mark_bad<ROWS, 32>(chunk, bad, lane);
                         take_largest(chunk, u_row, v_row, (int)(feature + half), mine, quads);
                     } else {
                         add_squares(chunk, u_row, v_row, mine);

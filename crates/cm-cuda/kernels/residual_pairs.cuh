@@ -55,7 +55,8 @@ static __device__ __forceinline__ void fetch(
         stage, p.b, p.column, p.m, p.width, p.wide, feature, end, lane);
 }
 
-// Marks the rows of a chunk that have a feature which is not finite.
+// Marks the rows of a chunk that have a feature which is not finite. Maxima do not always show it;
+// sums of squares do.
 template <unsigned ROWS, unsigned LANES>
 static __device__ __forceinline__ void mark_bad(const float* stage, int* bad, unsigned lane) {
 #pragma unroll 4
