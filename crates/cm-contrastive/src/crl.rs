@@ -55,6 +55,21 @@ impl CrlSettings {
         }
     }
 
+    /// As contrastive RL's authors run it on offline AntMaze: two critics of 16 features, 2 x 1024,
+    /// Adam 3e-4, [`ActorSettings::contrastive_rl`]; with CPC, which they have beside binary NCE
+    /// and which the paper compares with.
+    pub fn original() -> Self {
+        let actor = ActorSettings::contrastive_rl();
+        let network = actor.policy.network.clone();
+        Self {
+            critic: CriticSettings { network, repr_dim: 16, ..CriticSettings::paper_text() },
+            twin: true,
+            contrastive: ContrastiveSettings { loss: ContrastiveLoss::CPC, divisor: 1.0 },
+            adam: actor.adam,
+            actor,
+        }
+    }
+
     /// The 2-D experiment: the mean of 256 products, Adam as for the policy
     /// ([`ActorSettings::plane`]).
     pub fn plane() -> Self {

@@ -40,6 +40,7 @@ pub fn learners<B: Backend>() -> Vec<(String, Make<B>)> {
     for (name, mut settings) in [
         ("paper", CrlSettings::paper_text()),
         ("code", CrlSettings::authors_code()),
+        ("original", CrlSettings::original()),
         ("plane", CrlSettings::plane()),
         ("OGBench", CrlSettings::ogbench()),
         ("OGBench AWR", weighted(CrlSettings::ogbench())),

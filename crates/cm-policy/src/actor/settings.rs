@@ -161,6 +161,18 @@ impl ActorSettings {
         }
     }
 
+    /// As contrastive RL's authors run it on offline AntMaze: own goals, weight 0.05 of the
+    /// log-density, 2 x 1024, Adam 3e-4.
+    pub fn contrastive_rl() -> Self {
+        let network = MlpSettings { hidden: vec![1024; 2], ..Default::default() };
+        Self {
+            policy: PolicySettings { network, ..Default::default() },
+            extraction: Extraction::DistanceMinimisation { bc_coef: 0.05 },
+            goals: PolicyGoals::Own,
+            ..Self::paper_text()
+        }
+    }
+
     /// The 2-D experiment: a direction, 3 x 64 swish over soft features, permuted goals, weight
     /// 0.01, Adam 1e-3.
     ///

@@ -32,7 +32,8 @@ impl Method {
     /// ```
     pub const fn presets(self) -> &'static [&'static str] {
         match self {
-            Self::Cmd1 | Self::Crl | Self::Gcbc => &["code", "paper", "plane", "ogbench"],
+            Self::Cmd1 | Self::Gcbc => &["code", "paper", "plane", "ogbench"],
+            Self::Crl => &["code", "paper", "original", "plane", "ogbench"],
             Self::Cmd2 => &["code", "paper", "plane"],
             Self::Qrl => &["original", "plane", "ogbench"],
             Self::QLearning => &["original", "plane", "plane-code"],
@@ -54,6 +55,7 @@ impl MethodSettings {
             (Method::Cmd2, "paper") => Self::Cmd2(Cmd2Settings::paper_text()),
             (Method::Crl, "code") => Self::Crl(CrlSettings::authors_code()),
             (Method::Crl, "paper") => Self::Crl(CrlSettings::paper_text()),
+            (Method::Crl, "original") => Self::Crl(CrlSettings::original()),
             (Method::Crl, "ogbench") => Self::Crl(CrlSettings::ogbench()),
             (Method::Gcbc, "code") => Self::Gcbc(GcbcSettings::authors_code()),
             (Method::Gcbc, "paper") => Self::Gcbc(GcbcSettings::paper_text()),

@@ -220,6 +220,10 @@ mod tests {
         assert_eq!(text.contrastive.loss, cm_contrastive::ContrastiveLoss::CPC);
         assert_eq!(text.quasimetric.network.hidden, [512; 4]);
         assert_ne!(text.actor, code.actor);
+        let crl = Preset::Half.method(Method::Crl, Origin::Text).unwrap();
+        let MethodSettings::Crl(crl) = crl else { unreachable!() };
+        assert_eq!((crl.twin, crl.critic.repr_dim), (true, 16));
+        assert_eq!(crl.critic.network.hidden, [512; 4]);
         let refused = Program::try_parse_from(["x", "--small", "--settings", "text"]).unwrap();
         let data = TaskData::new(refused.arguments.data, refused.arguments.recipe, None);
         let error = jobs(&refused.arguments, &Task::ALL, &data).unwrap_err().to_string();

@@ -30,7 +30,7 @@ pub(super) enum Origin {
     /// The authors' code: logits divided by 8, 0.2 of cloning by squared errors with mixup.
     Code,
     /// The paper's text: logits as they are, distance and log-density with equal weights, 5e-6 for
-    /// contrastive networks and 3e-4 for the rest.
+    /// contrastive networks and 3e-4 for the rest; CRL as its own authors run it.
     Text,
 }
 
@@ -53,8 +53,12 @@ pub(super) enum Contrast {
     Cpc,
 }
 
-/// The preset of methods with what the paper's text says of them.
-const TEXT: &str = "paper";
+/// The preset with what the paper's text says of a method, if it says something. It has the settings
+/// of contrastive RL "whenever possible", so CRL is as that has it.
+fn text(method: Method) -> Option<&'static str> {
+    let name = if method == Method::Crl { "original" } else { "paper" };
+    method.presets().contains(&name).then_some(name)
+}
 
 impl Contrast {
     pub(super) fn loss(self) -> ContrastiveLoss {
@@ -80,12 +84,14 @@ impl Preset {
             Self::Half => [512; 4],
             Self::Small => return Ok(MethodSettings::ant_maze_small(method)),
         };
-        if origin == Origin::Code || !method.presets().contains(&TEXT) {
-            return Ok(MethodSettings::ant_maze(method, &hidden));
+        match text(method) {
+            Some(name) if origin == Origin::Text => {
+                let mut settings = MethodSettings::preset(method, name)?;
+                settings.set_hidden(&hidden);
+                Ok(settings)
+            }
+            _ => Ok(MethodSettings::ant_maze(method, &hidden)),
         }
-        let mut settings = MethodSettings::preset(method, TEXT)?;
-        settings.set_hidden(&hidden);
-        Ok(settings)
     }
 
     pub(super) fn batch(self) -> usize {
