@@ -291,8 +291,8 @@ fn a_table_goes_on_where_it_was_and_shows_best_and_last_with_errors() {
 }
 
 #[test]
-fn data_of_another_recipe_is_refused_by_name() {
-    if !has_mujoco("data_of_another_recipe_is_refused_by_name") {
+fn data_of_another_recipe_or_task_is_refused_by_name() {
+    if !has_mujoco("data_of_another_recipe_or_task_is_refused_by_name") {
         return;
     }
     let scratch = tempfile::tempdir().unwrap();
@@ -302,6 +302,12 @@ fn data_of_another_recipe_is_refused_by_name() {
     let name = file.file_name().unwrap().to_str().unwrap();
     let refused = "holds data of recipe `clean`, expected `d4rl`";
     assert!(!ok && text.contains(name) && text.contains(refused), "{text}");
+    let mut train = Command::new(env!("CARGO_BIN_EXE_cm"));
+    train.args(["train", "--env", "antmaze-large-play-v2", "--name", "a", "--data"]).arg(&file);
+    let (ok, text) = run(train.arg("--runs").arg(scratch.path().join("runs")));
+    let refused = "it holds data of `antmaze-umaze-v2`, expected `antmaze-large-play-v2`";
+    assert!(!ok && text.contains(name) && text.contains(refused), "{text}");
+    assert!(!scratch.path().join("runs").exists());
     std::fs::remove_file(file.with_extension("toml")).unwrap();
     let (ok, text) = reproduce(scratch.path(), &small);
     assert!(!ok && text.contains(name) && text.contains("nothing says how it was made"), "{text}");

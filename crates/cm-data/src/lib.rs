@@ -2,6 +2,7 @@
 
 mod cache;
 mod checksum;
+mod described;
 mod download;
 mod error;
 pub mod expert;
@@ -15,6 +16,7 @@ mod progress;
 
 pub use cache::{Cache, Checksum};
 pub use checksum::{sha256_of_bytes, sha256_of_file};
+pub use described::ensure_task;
 pub use download::{DownloadSettings, Downloaded, download};
 pub use error::{Error, Result};
 pub use files::{Verified, convert, download_converted, summarise, verify};
@@ -23,7 +25,5 @@ pub use generate::{
     generated_name,
 };
 pub use manifest::{FileEntry, Manifest};
-pub use ogbench::{
-    OgFigures, OgGenerated, OgSettings, ensure_og_task, generate_ogbench, og_generated_name,
-};
+pub use ogbench::{OgFigures, OgGenerated, OgSettings, generate_ogbench, og_generated_name};
 pub use progress::{Event, Progress, Unit, silent};

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
-use cm_train::{Device, Job, JobEvent, Report, run_jobs};
+use cm_envs::ant_maze;
+use cm_train::{AntMazeTask, Device, Job, JobEvent, OgMazeTask, Report, TaskSettings, run_jobs};
 use serde_json::json;
 
 use crate::config::{ConfigArguments, environments};
@@ -53,6 +54,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         print!("{}", settings.to_toml());
         return Ok(());
     }
+    check_data(&settings.task)?;
     let name = arguments.name.unwrap_or_default();
     if name.is_empty() || name.contains(['/', '\\']) || name.starts_with('.') {
         bail!("--name: expected the name of a folder, found `{name}`");
@@ -94,6 +96,17 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         println!("{}", serde_json::to_string_pretty(&all)?);
     } else {
         reports.iter().for_each(|(job, report)| print(job, report));
+    }
+    Ok(())
+}
+
+/// Refuses data that was generated for another task.
+fn check_data(task: &TaskSettings) -> anyhow::Result<()> {
+    if let Some(AntMazeTask { task, file, .. }) = task.get() {
+        cm_data::ensure_task(file, task.parse::<ant_maze::Task>()?.name())?;
+    }
+    if let Some(OgMazeTask { task, file }) = task.get() {
+        cm_data::ensure_task(file, task)?;
     }
     Ok(())
 }

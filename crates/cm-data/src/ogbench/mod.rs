@@ -147,15 +147,3 @@ fn validation_file(output: &Path) -> PathBuf {
     let stem = output.file_stem().unwrap_or_default().to_string_lossy();
     output.with_file_name(format!("{stem}-val.cmdata"))
 }
-
-/// Refuses the data set in `file` if it was generated for another task. Data that came otherwise is
-/// not looked into.
-pub fn ensure_og_task(file: &Path, task: OgTask) -> Result<()> {
-    match Plan::load(&plan::beside(file))? {
-        Some(plan) if plan.task != task.name() => Err(Error::content(
-            file,
-            format!("it holds data of `{}`, expected `{task}`", plan.task),
-        )),
-        _ => Ok(()),
-    }
-}

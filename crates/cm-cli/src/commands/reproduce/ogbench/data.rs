@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use cm_data::{Cache, DownloadSettings, Manifest, OgSettings, ensure_og_task, og_generated_name};
+use cm_data::{Cache, DownloadSettings, Manifest, OgSettings, ensure_task, og_generated_name};
 use cm_envs::ogbench::OgTask;
 
 use crate::bars::Bars;
@@ -62,7 +62,7 @@ impl TaskData {
     pub(super) fn get(&self, task: OgTask) -> anyhow::Result<()> {
         let file = self.file(task);
         if file.exists() {
-            return Ok(ensure_og_task(&file, task)?);
+            return Ok(ensure_task(&file, &task.name())?);
         }
         println!("getting {task}: {}", file.display());
         let bars = Bars::new();
