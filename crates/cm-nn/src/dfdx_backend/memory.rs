@@ -9,8 +9,10 @@ use std::collections::HashMap;
 use std::ops::Deref;
 use std::rc::Rc;
 
-/// Shorter buffers go back to the allocator, which is fast for them.
-const SHORTEST_KEPT: usize = 1024;
+/// Shorter buffers are found by their length alone.
+const SHORT: usize = 1024;
+/// So many of each length below that are kept.
+const MOST_OF_A_LENGTH: usize = 64;
 /// When more numbers than these are kept, all go back to the allocator: most are then of lengths no
 /// longer in use.
 const MOST_KEPT: usize = 1 << 26;
@@ -18,21 +20,23 @@ const MOST_KEPT: usize = 1 << 26;
 /// Free buffers by length.
 #[derive(Default)]
 pub(super) struct Pool {
-    free: RefCell<HashMap<usize, Vec<Vec<f32>>>>,
-    /// Numbers in all of them.
+    short: RefCell<Vec<Vec<Vec<f32>>>>,
+    long: RefCell<HashMap<usize, Vec<Vec<f32>>>>,
+    /// Numbers in all long ones.
     kept: Cell<usize>,
 }
 
 impl Pool {
     /// A buffer with arbitrary values.
     pub(super) fn take(&self, length: usize) -> Vec<f32> {
-        // Nothing shorter is ever kept.
-        let kept = match length < SHORTEST_KEPT {
-            true => None,
-            false => self.free.borrow_mut().get_mut(&length).and_then(Vec::pop),
+        let kept = match length < SHORT {
+            true => self.short.borrow_mut().get_mut(length).and_then(Vec::pop),
+            false => self.long.borrow_mut().get_mut(&length).and_then(Vec::pop),
         };
         let Some(buffer) = kept else { return vec![0.0; length] };
-        self.kept.set(self.kept.get() - length);
+        if length >= SHORT {
+            self.kept.set(self.kept.get() - length);
+        }
         buffer
     }
 
@@ -52,16 +56,24 @@ impl Pool {
 
     /// Keeps a buffer that is no longer needed.
     pub(super) fn give(&self, buffer: Vec<f32>) {
-        if buffer.len() < SHORTEST_KEPT {
+        let length = buffer.len();
+        if length < SHORT {
+            let mut short = self.short.borrow_mut();
+            if short.is_empty() {
+                short.resize_with(SHORT, Vec::new);
+            }
+            if short[length].len() < MOST_OF_A_LENGTH {
+                short[length].push(buffer);
+            }
             return;
         }
-        let mut free = self.free.borrow_mut();
-        let kept = self.kept.get() + buffer.len();
+        let mut long = self.long.borrow_mut();
+        let kept = self.kept.get() + length;
         if kept > MOST_KEPT {
-            free.clear();
+            long.clear();
             self.kept.set(0);
         } else {
-            free.entry(buffer.len()).or_default().push(buffer);
+            long.entry(length).or_default().push(buffer);
             self.kept.set(kept);
         }
     }
@@ -109,16 +121,29 @@ mod tests {
 
     #[test]
     fn buffers_return_and_are_used_again() {
-        let pool = Rc::new(Pool::default());
-        let buffer = Buffer::new(vec![7.0; 2000], &pool);
-        let place = buffer.as_ptr();
-        drop(buffer);
-        let again = pool.take(2000);
-        assert_eq!((again.as_ptr(), again[0]), (place, 7.0));
-        let other = pool.take(2000);
-        assert_ne!(other.as_ptr(), place);
-        pool.give(again);
-        assert_eq!(pool.zeros(2000), vec![0.0; 2000]);
+        for length in [1, SHORT - 1, SHORT, 2 * SHORT] {
+            let pool = Rc::new(Pool::default());
+            let buffer = Buffer::new(vec![7.0; length], &pool);
+            let place = buffer.as_ptr();
+            drop(buffer);
+            let again = pool.take(length);
+            assert_eq!((again.as_ptr(), again[0]), (place, 7.0));
+            let other = pool.take(length);
+            assert_ne!(other.as_ptr(), place);
+            pool.give(again);
+            assert_eq!(pool.zeros(length), vec![0.0; length]);
+        }
+    }
+
+    #[test]
+    fn few_short_ones_are_kept() {
+        let pool = Pool::default();
+        for _ in 0..2 * MOST_OF_A_LENGTH {
+            pool.give(vec![0.0; 3]);
+        }
+        pool.give(Vec::new());
+        let short = pool.short.borrow();
+        assert_eq!((short[3].len(), pool.kept.get()), (MOST_OF_A_LENGTH, 0));
     }
 
     #[test]
@@ -126,7 +151,7 @@ mod tests {
         let pool = Pool::default();
         for length in (0..100).map(|extra| (1 << 20) + extra) {
             pool.give(vec![0.0; length]);
-            let total = pool.free.borrow().values().flatten().map(Vec::len).sum::<usize>();
+            let total = pool.long.borrow().values().flatten().map(Vec::len).sum::<usize>();
             assert!(total == pool.kept.get() && total <= MOST_KEPT);
         }
     }
