@@ -98,8 +98,8 @@ struct Sums {
     float scale, shift;
 };
 
-// Those of the DOWN x ACROSS parts of a tile at `row` and `column` of x [n, n], by eight warps. `values`
-// are its numbers, LINE apart from row to row, and `added` what is added to its columns.
+// Those of the DOWN x ACROSS parts of a tile at `row` and `column` of x [n, n], by eight warps.
+// `values` are its numbers, LINE apart from row to row, and `added` what is added to its columns.
 template <unsigned DOWN, unsigned ACROSS, unsigned LINE>
 static __device__ __forceinline__ void sum_tile(const Sums& sums, const float* values,
     const float* added, unsigned row, unsigned column, unsigned n) {

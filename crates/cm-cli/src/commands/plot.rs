@@ -11,8 +11,8 @@ use crate::figures::{Chart, Curve};
 
 #[derive(clap::Args)]
 #[command(
-    after_help = "Runs that are called NAME-SEED, as `cm train --seeds` calls them, are one curve: the mean over \
-                  seeds, with a band of one standard error.\n\nExamples:\n  cm plot runs/plane --out plane.png\n  \
+    after_help = "Runs that differ in their seeds alone are one curve: their mean, with a band of one \
+                  standard error.\n\nExamples:\n  cm plot runs/plane --out plane.png\n  \
                   cm plot runs/a-* runs/b-* --metric contrastive_loss --out losses.svg"
 )]
 pub(crate) struct Arguments {
@@ -32,9 +32,14 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let mut metric = arguments.metric.clone();
     let mut runs = Vec::new();
     for path in &arguments.runs {
-        let (found, points) = points(&RunFolder::new(path), metric.as_deref())?;
+        let folder = RunFolder::new(path);
+        let (found, points) = points(&folder, metric.as_deref())?;
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-        runs.push(Curve { name, points });
+        let mut settings = folder.settings()?;
+        let seed = settings.seed;
+        settings.seed = 0;
+        settings.task.set_data_seed(0);
+        runs.push(Run { curve: Curve { name, points }, seed, settings });
         metric = Some(found);
     }
     let metric = metric.unwrap_or_default();
@@ -55,23 +60,37 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One curve of all runs whose names differ in the seed behind them alone.
-fn over_seeds(runs: Vec<Curve>) -> Vec<Curve> {
-    let mut groups: Vec<(String, Vec<Curve>)> = Vec::new();
+/// A run's curve, and its settings but for the seed.
+struct Run<S> {
+    curve: Curve,
+    seed: u64,
+    settings: S,
+}
+
+/// One curve of all runs that differ in their seeds alone.
+fn over_seeds<S: PartialEq>(runs: Vec<Run<S>>) -> Vec<Curve> {
+    let mut groups: Vec<Vec<Run<S>>> = Vec::new();
     for run in runs {
-        let name = match run.name.rsplit_once('-') {
-            Some((name, seed)) if seed.parse::<u64>().is_ok() => name,
-            _ => run.name.as_str(),
+        let is_its = |group: &&mut Vec<Run<S>>| {
+            group[0].settings == run.settings && group.iter().all(|other| other.seed != run.seed)
         };
-        match groups.iter_mut().find(|(group, _)| group == name) {
-            Some((_, seeds)) => seeds.push(run),
-            None => groups.push((name.to_owned(), vec![run])),
+        match groups.iter_mut().find(is_its) {
+            Some(group) => group.push(run),
+            None => groups.push(vec![run]),
         }
     }
-    let joined = groups.into_iter().flat_map(|(name, mut seeds)| {
-        if seeds.len() == 1 { seeds.pop() } else { Some(mean(name, &seeds)) }
-    });
-    joined.collect()
+    groups.into_iter().map(joined).collect()
+}
+
+/// The curve of runs with several seeds has their name without the seed.
+fn joined<S>(runs: Vec<Run<S>>) -> Curve {
+    let seed = format!("-{}", runs[0].seed);
+    let name = runs[0].curve.name.clone();
+    let mut seeds: Vec<_> = runs.into_iter().map(|run| run.curve).collect();
+    match seeds.len() {
+        1 => seeds.swap_remove(0),
+        _ => mean(name.strip_suffix(&seed).unwrap_or(&name).to_owned(), &seeds),
+    }
 }
 
 /// The mean at every step, and its standard error.
@@ -138,33 +157,40 @@ fn points(folder: &RunFolder, metric: Option<&str>) -> anyhow::Result<(String, V
 mod tests {
     use super::*;
 
-    fn run(name: &str, values: &[f64]) -> Curve {
+    /// Of settings that a number stands for.
+    fn run(name: &str, seed: u64, settings: u32, values: &[f64]) -> Run<u32> {
         let points = values.iter().enumerate().map(|(x, &y)| [x as f64, y, 0.0]).collect();
-        Curve { name: name.to_owned(), points }
+        Run { curve: Curve { name: name.to_owned(), points }, seed, settings }
+    }
+
+    fn names(curves: &[Curve]) -> Vec<&str> {
+        curves.iter().map(|curve| curve.name.as_str()).collect()
     }
 
     #[test]
     fn seeds_are_one_curve_and_what_names_share_is_in_the_title() {
-        let runs = [
-            run("maze-v2-cmd1-0", &[0.0, 1.0, 3.0]),
-            run("maze-v2-gcbc-7", &[2.0]),
-            run("maze-v2-cmd1-1", &[2.0, 1.0]),
+        let runs = vec![
+            run("maze-v2-cmd1-0", 0, 1, &[0.0, 1.0, 3.0]),
+            run("maze-v2-gcbc-7", 7, 2, &[2.0]),
+            run("maze-v2-cmd1-1", 1, 1, &[2.0, 1.0]),
+            // The same seed once more, from another folder.
+            run("maze-v2-cmd1-0", 0, 1, &[]),
         ];
-        let mut curves = over_seeds(runs.into());
+        let mut curves = over_seeds(runs);
         assert_eq!(without_shared(&mut curves), "maze-v2");
-        let [cmd1, gcbc] = &curves[..] else { panic!("{}", curves.len()) };
-        assert_eq!((cmd1.name.as_str(), gcbc.name.as_str()), ("cmd1", "gcbc-7"));
+        assert_eq!(names(&curves), ["cmd1", "gcbc-7", "cmd1-0"]);
         // The third step is one seed's.
-        assert_eq!(cmd1.points, [[0.0, 1.0, 1.0], [1.0, 1.0, 0.0], [2.0, 3.0, 0.0]]);
-        assert_eq!(gcbc.points, [[0.0, 2.0, 0.0]]);
+        assert_eq!(curves[0].points, [[0.0, 1.0, 1.0], [1.0, 1.0, 0.0], [2.0, 3.0, 0.0]]);
+        assert_eq!(curves[1].points, [[0.0, 2.0, 0.0]]);
     }
 
     #[test]
     fn names_that_share_nothing_are_left_alone() {
-        for names in [&["plane"][..], &["a", "b"], &["a-b", "a"], &["a-", "a-b"], &["-", "-a"]] {
-            let mut curves: Vec<_> = names.iter().map(|name| run(name, &[])).collect();
+        for given in [&["plane"][..], &["a", "b"], &["a-b", "a"], &["a-", "a-b"], &["-", "-a"]] {
+            let runs = given.iter().zip(0..).map(|(name, other)| run(name, 0, other, &[]));
+            let mut curves = over_seeds(runs.collect());
             assert_eq!(without_shared(&mut curves), "");
-            assert!(curves.iter().map(|curve| curve.name.as_str()).eq(names.iter().copied()));
+            assert_eq!(names(&curves), given);
         }
     }
 }
