@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use cm_envs::ant_maze;
-use cm_train::{AntMazeTask, Device, Job, JobEvent, OgMazeTask, Report, TaskSettings, run_jobs};
+use cm_train::{AntMazeTask, Device, Job, JobEvent, Report, TaskSettings, run_jobs};
 use serde_json::json;
 
 use crate::config::{ConfigArguments, environments};
@@ -100,15 +100,11 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Refuses data that was generated for another task.
+/// Refuses AntMaze's data that was generated for another task. OGBench's is looked into when it is
+/// opened.
 fn check_data(task: &TaskSettings) -> anyhow::Result<()> {
-    if let Some(AntMazeTask { task, file, .. }) = task.get() {
-        cm_data::ensure_task(file, task.parse::<ant_maze::Task>()?.name())?;
-    }
-    if let Some(OgMazeTask { task, file }) = task.get() {
-        cm_data::ensure_task(file, task)?;
-    }
-    Ok(())
+    let Some(AntMazeTask { task, file, .. }) = task.get() else { return Ok(()) };
+    Ok(cm_data::ensure_task(file, task.parse::<ant_maze::Task>()?.name())?)
 }
 
 fn print(job: &Job, report: &Report) {
