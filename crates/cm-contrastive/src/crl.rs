@@ -58,6 +58,15 @@ impl CrlSettings {
     /// As contrastive RL's authors run it on offline AntMaze: two critics of 16 features, 2 x 1024,
     /// Adam 3e-4, [`ActorSettings::contrastive_rl`]; with CPC, which they have beside binary NCE
     /// and which the paper compares with.
+    ///
+    /// ```
+    /// use cm_contrastive::CrlSettings;
+    ///
+    /// let settings = CrlSettings::original();
+    /// settings.check()?;
+    /// assert!(settings.twin && settings.critic.repr_dim == 16);
+    /// # Ok::<(), cm_contrastive::Error>(())
+    /// ```
     pub fn original() -> Self {
         let actor = ActorSettings::contrastive_rl();
         let network = actor.policy.network.clone();

@@ -6,7 +6,7 @@ use anyhow::bail;
 use cm_train::{RunFolder, read_evaluations, read_metrics};
 
 use super::make_parent;
-use super::reproduce::results::{Spread, spread};
+use super::reproduce::results::mean_curve;
 use crate::figures::{Chart, Curve};
 
 #[derive(clap::Args)]
@@ -83,25 +83,15 @@ fn over_seeds<S: PartialEq>(runs: Vec<Run<S>>) -> Vec<Curve> {
 }
 
 /// The curve of runs with several seeds has their name without the seed.
-fn joined<S>(runs: Vec<Run<S>>) -> Curve {
-    let seed = format!("-{}", runs[0].seed);
-    let name = runs[0].curve.name.clone();
-    let mut seeds: Vec<_> = runs.into_iter().map(|run| run.curve).collect();
-    match seeds.len() {
-        1 => seeds.swap_remove(0),
-        _ => mean(name.strip_suffix(&seed).unwrap_or(&name).to_owned(), &seeds),
+fn joined<S>(mut runs: Vec<Run<S>>) -> Curve {
+    if runs.len() == 1 {
+        return runs.swap_remove(0).curve;
     }
-}
-
-/// The mean at every step, and its standard error.
-fn mean(name: String, seeds: &[Curve]) -> Curve {
-    let mut points: Vec<[f64; 3]> = seeds.iter().flat_map(|seed| seed.points.clone()).collect();
-    points.sort_by(|a, b| a[0].total_cmp(&b[0]));
-    let means = points.chunk_by(|a, b| a[0] == b[0]).filter_map(|at| {
-        let Spread { mean, error } = spread(&at.iter().map(|point| point[1]).collect::<Vec<_>>())?;
-        Some([at[0][0], mean, error])
-    });
-    Curve { name, points: means.collect() }
+    let (name, seed) = (&runs[0].curve.name, format!("-{}", runs[0].seed));
+    let name = name.strip_suffix(&seed).unwrap_or(name).to_owned();
+    let points =
+        runs.iter().flat_map(|run| &run.curve.points).map(|&[step, value, _]| [step, value]);
+    mean_curve(name, points.collect())
 }
 
 /// What the names of several curves begin with, up to a dash; it is taken off them.

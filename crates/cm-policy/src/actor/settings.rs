@@ -163,6 +163,15 @@ impl ActorSettings {
 
     /// As contrastive RL's authors run it on offline AntMaze: own goals, weight 0.05 of the
     /// log-density, 2 x 1024, Adam 3e-4.
+    ///
+    /// ```
+    /// use cm_policy::{ActorSettings, PolicyGoals};
+    ///
+    /// let settings = ActorSettings::contrastive_rl();
+    /// settings.check()?;
+    /// assert_eq!(settings.goals, PolicyGoals::Own);
+    /// # Ok::<(), cm_policy::Error>(())
+    /// ```
     pub fn contrastive_rl() -> Self {
         let network = MlpSettings { hidden: vec![1024; 2], ..Default::default() };
         Self {

@@ -147,17 +147,19 @@ impl Results {
 
     /// Success over training: step, mean and standard error.
     pub(in crate::commands) fn curve(&self) -> Curve {
-        let mut steps: Vec<u64> = self.seeds.iter().flatten().map(|row| row.step).collect();
-        steps.sort_unstable();
-        steps.dedup();
-        let point = |step: u64| {
-            let at = self.seeds.iter().flatten().filter(|row| row.step == step);
-            spread(&at.map(|row| row.success).collect::<Vec<_>>())
-                .map(|Spread { mean, error }| [step as f64, mean, error])
-        };
-        let points = steps.into_iter().filter_map(point).collect();
-        Curve { name: self.title(), points }
+        let points = self.seeds.iter().flatten().map(|row| [row.step as f64, row.success]);
+        mean_curve(self.title(), points.collect())
     }
+}
+
+/// The mean at every step of the points of all seeds, and its standard error.
+pub(in crate::commands) fn mean_curve(name: String, mut points: Vec<[f64; 2]>) -> Curve {
+    points.sort_by(|a, b| a[0].total_cmp(&b[0]));
+    let means = points.chunk_by(|a, b| a[0] == b[0]).filter_map(|at| {
+        let values: Vec<_> = at.iter().map(|point| point[1]).collect();
+        spread(&values).map(|Spread { mean, error }| [at[0][0], mean, error])
+    });
+    Curve { name, points: means.collect() }
 }
 
 /// Draws success over training, a curve with its band for each method.
