@@ -4,12 +4,13 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use cm_envs::ant_maze::{self, AntMaze};
+use cm_envs::ant_maze::{self, AntMaze, CellRule, Maze};
 use cm_envs::mujoco::Mujoco;
-use cm_replay::Goals;
+use cm_replay::{Dataset, Goals};
 use serde::{Deserialize, Serialize};
 use toml::Table;
 
+use super::maze_data::MazeData;
 use super::{Environment, Task};
 use crate::{EvaluationSettings, HeldOut, Method, MethodSettings, ReadOut, Result, RunSettings};
 
@@ -58,8 +59,25 @@ impl Environment for AntMazeTask {
     }
 
     fn open(&self) -> Result<Task> {
-        let maze = AntMaze::new(&Mujoco::find()?, self.task.parse()?)?;
-        Task::of_file(&self.file, self.scale, self, Some(Arc::new(maze)))
+        let task: ant_maze::Task = self.task.parse()?;
+        let world = AntMaze::new(&Mujoco::find()?, task)?;
+        let data = Task::read(&self.file)?;
+        self.check(&data, task.maze())?;
+        Task::of_data(data, self.scale, self, Some(Arc::new(world)))
+    }
+}
+
+impl AntMazeTask {
+    /// Refuses data of another body or of another maze.
+    fn check(&self, data: &Dataset, maze: Maze) -> Result<()> {
+        let of_maze = MazeData {
+            file: &self.file,
+            task: &self.task,
+            observation: ant_maze::STATE,
+            action: ant_maze::ACTION,
+            maze: maze.to_string(),
+        };
+        of_maze.check(data, |place| maze.is_wall(CellRule::Round.cell(place)))
     }
 }
 
@@ -86,6 +104,39 @@ impl RunSettings {
             plan: None,
             task: task.into(),
             method: of_method,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_d4rl_are_of_their_own_maze_alone() {
+        let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../cm-data/tests/d4rl_rows");
+        for (name, maze) in [
+            ("umaze", Maze::Umaze),
+            ("umaze-diverse", Maze::Umaze),
+            ("medium-play", Maze::Medium),
+            ("medium-diverse", Maze::Medium),
+            ("large-play", Maze::Large),
+            ("large-diverse", Maze::Large),
+        ] {
+            let file = folder.join(format!("{name}-v0.hdf5"));
+            let data = Task::read(&file).unwrap();
+            let task = AntMazeTask { task: format!("antmaze-{name}-v2"), file, scale: false };
+            task.check(&data, maze).unwrap();
+            // The 67 rows of medium-diverse stay where every maze is free.
+            for other in Maze::ALL
+                .into_iter()
+                .filter(|&other| other != maze && data.observations().rows() > 100)
+            {
+                let message = task.check(&data, other).unwrap_err().to_string();
+                let (file, wall) =
+                    (format!("{name}-v0.hdf5"), format!("a wall of the maze {other}"));
+                assert!(message.contains(&file) && message.contains(&wall), "{message}");
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cm_learner::Dimensions;
-use cm_replay::{End, Goals, ReadOptions, read};
+use cm_replay::{Dataset, End, Goals, ReadOptions, read};
 use serde::{Deserialize, Serialize};
 
 use super::{Environment, Task, World, yes};
@@ -48,24 +48,29 @@ impl Environment for DataTask {
     }
 
     fn open(&self) -> Result<Task> {
-        Task::of_file(&self.file, self.scale, self, None)
+        Task::of_data(Task::read(&self.file)?, self.scale, self, None)
     }
 }
 
 impl Task {
-    /// The data of a file, scaled if `scale`, for an environment whose policies act in `world`.
-    pub(super) fn of_file(
-        file: &Path,
-        scale: bool,
-        environment: &dyn Environment,
-        world: Option<Arc<dyn World>>,
-    ) -> Result<Self> {
+    /// The data of a file, with a trajectory of two rows at least.
+    pub(super) fn read(file: &Path) -> Result<Dataset> {
         let data = read(file, &ReadOptions::default())?;
         let count = data.trajectories();
         if (0..count).all(|number| data.trajectory(number).len() < 2) {
             let reason = format!("expected a trajectory of two rows or more, found {count} of one");
             return Err(Error::content(file, reason));
         }
+        Ok(data)
+    }
+
+    /// The data, scaled if `scale`, for an environment whose policies act in `world`.
+    pub(super) fn of_data(
+        data: Dataset,
+        scale: bool,
+        environment: &dyn Environment,
+        world: Option<Arc<dyn World>>,
+    ) -> Result<Self> {
         let (states, actions) = (data.observations().columns(), data.actions().columns());
         let dimensions = Dimensions::new(states, actions, environment.goal_columns(states))?;
         let (scaling, data) = if scale {

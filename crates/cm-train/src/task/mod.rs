@@ -6,6 +6,7 @@ mod ant_maze;
 mod data;
 mod environment;
 mod list;
+mod maze_data;
 mod og_maze;
 mod point_maze;
 mod world;

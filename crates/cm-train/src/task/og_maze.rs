@@ -6,12 +6,12 @@ use std::sync::{Arc, LazyLock};
 
 use cm_envs::mujoco::Mujoco;
 use cm_envs::ogbench::{OgMaze, OgTask};
-use cm_replay::Dataset;
 use serde::{Deserialize, Serialize};
 use toml::Table;
 
+use super::maze_data::MazeData;
 use super::{Environment, Task};
-use crate::{Error, Method, Result, RunSettings};
+use crate::{Method, Result, RunSettings};
 
 /// A maze of OGBench on MuJoCo, which is looked for when the task is opened. States and actions are
 /// learned from as they are.
@@ -72,42 +72,27 @@ impl Environment for OgMazeTask {
     fn open(&self) -> Result<Task> {
         let task: OgTask = self.task.parse()?;
         let maze = OgMaze::new(&Mujoco::find()?, task)?;
-        let opened = Task::of_file(&self.file, false, self, Some(Arc::new(maze)))?;
-        self.ensure_data_of(&opened.data, task)?;
-        Ok(opened)
+        let data = Task::read(&self.file)?;
+        self.maze_data(task).check(&data, |place| task.maze.is_wall(task.maze.cell(place)))?;
+        Task::of_data(data, false, self, Some(Arc::new(maze)))
     }
 }
 
 impl OgMazeTask {
-    /// Refuses data of another body, and data that goes through walls of this maze.
-    fn ensure_data_of(&self, data: &Dataset, task: OgTask) -> Result<()> {
-        let refuse = |reason: String| {
-            Err(Error::content(&self.file, format!("not data of {}: {reason}", self.task)))
-        };
-        let agent = task.agent;
-        for (what, expected, found) in [
-            ("observation", agent.observation_width(), data.observations().columns()),
-            ("action", agent.action_width(), data.actions().columns()),
-        ] {
-            if expected != found {
-                return refuse(format!("expected {expected} numbers in an {what}, found {found}"));
-            }
+    fn maze_data(&self, task: OgTask) -> MazeData<'_> {
+        MazeData {
+            file: &self.file,
+            task: &self.task,
+            observation: task.agent.observation_width(),
+            action: task.agent.action_width(),
+            maze: task.maze.to_string(),
         }
-        for (row, state) in data.observations().iter().enumerate() {
-            let place = [state[0], state[1]].map(f64::from);
-            let outside = place.iter().any(|x| !x.is_finite() || *x < -4.0);
-            if outside || task.maze.is_wall(task.maze.cell(place)) {
-                let maze = task.maze;
-                return refuse(format!("row {row} is at {place:?}, a wall of the maze {maze}"));
-            }
-        }
-        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use cm_replay::Matrix;
+    use cm_replay::{Dataset, Matrix};
 
     use super::*;
 
@@ -121,8 +106,9 @@ mod tests {
             Dataset::new(states, actions, vec![3]).unwrap()
         };
         let found = |name: &str, data: &Dataset| {
-            let found = of(name).ensure_data_of(data, name.parse().unwrap());
-            found.map_err(|error| error.to_string())
+            let (of, task) = (of(name), name.parse::<OgTask>().unwrap());
+            let is_wall = |place| task.maze.is_wall(task.maze.cell(place));
+            of.maze_data(task).check(data, is_wall).map_err(|error| error.to_string())
         };
         let (medium, large) = ("pointmaze-medium-navigate-v0", "pointmaze-large-navigate-v0");
         // Free in medium, a wall in large.
