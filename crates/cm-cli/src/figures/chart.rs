@@ -4,6 +4,7 @@ use std::path::Path;
 
 use cm_draw::{Drawing, Drawn, Error, PALETTE, label, save, text, ticks};
 use plotters::coord::Shift;
+use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
@@ -25,17 +26,20 @@ pub(crate) struct Chart<'a> {
     pub(crate) curves: &'a [Curve],
 }
 
-const SIZE: (i32, i32) = (860, 480);
+/// Of the curves alone.
+const SIZE: (i32, i32) = (620, 374);
 const LEFT: i32 = 70;
 const TOP: i32 = 44;
-const RIGHT: i32 = 170;
 const BOTTOM: i32 = 62;
 
 impl Chart<'_> {
     /// Writes a png or an svg, as the file's extension says.
     pub(crate) fn save(&self, file: &Path) -> Result<(), Error> {
-        let size = (SIZE.0 as u32, SIZE.1 as u32);
-        save(file, size, self)
+        // So wide that no name is cut off.
+        let longest = self.curves.iter().map(|curve| curve.name.chars().count() as i32).max();
+        let right = (56 + 9 * longest.unwrap_or(0)).max(170);
+        let size = (LEFT + SIZE.0 + right, TOP + SIZE.1 + BOTTOM);
+        save(file, (size.0 as u32, size.1 as u32), self)
     }
 }
 
@@ -44,7 +48,7 @@ impl Drawing for Chart<'_> {
         area.fill(&WHITE)?;
         area.draw(&Text::new(self.title, (LEFT, 14), text(18, HPos::Left, VPos::Top)))?;
         let (x_range, y_range) = (self.x_range(), self.y_range());
-        let (width, height) = (SIZE.0 - LEFT - RIGHT, SIZE.1 - TOP - BOTTOM);
+        let (width, height) = SIZE;
         let share =
             |value: f64, (low, high): (f64, f64)| ((value - low) / (high - low)).clamp(0.0, 1.0);
         let pixel = |x: f64, y: f64| {
@@ -67,9 +71,10 @@ impl Drawing for Chart<'_> {
             if let [only] = line[..] {
                 area.draw(&Circle::new(only, 4, colour.filled()))?;
             }
-            area.draw(&PathElement::new(line, colour.stroke_width(2)))?;
-            let (x, y) = (LEFT + width + 16, TOP + 14 + 24 * index as i32);
-            area.draw(&PathElement::new([(x, y), (x + 24, y)], colour.stroke_width(3)))?;
+            draw_line(area, index, line, 2)?;
+            let step = (height / self.curves.len() as i32).clamp(1, 24);
+            let (x, y) = (LEFT + width + 16, TOP + 14 + step * index as i32);
+            draw_line(area, index, vec![(x, y), (x + 24, y)], 3)?;
             area.draw(&Text::new(
                 curve.name.as_str(),
                 (x + 32, y),
@@ -124,6 +129,22 @@ impl Chart<'_> {
             let high = points().map(|point| point[1] + point[2]).fold(f64::NEG_INFINITY, f64::max);
             widened(low, high)
         })
+    }
+}
+
+/// The line of a curve: after as many as there are colours they are dashed, in shorter and shorter
+/// dashes.
+fn draw_line<DB: DrawingBackend>(
+    area: &DrawingArea<DB, Shift>,
+    index: usize,
+    line: Vec<(i32, i32)>,
+    width: u32,
+) -> Drawn<DB> {
+    let style = PALETTE[index % PALETTE.len()].stroke_width(width);
+    match index / PALETTE.len() {
+        0 => area.draw(&PathElement::new(line, style)),
+        1 => area.draw(&DashedPathElement::new(line, 8, 4, style)),
+        _ => area.draw(&DashedPathElement::new(line, 3, 3, style)),
     }
 }
 
