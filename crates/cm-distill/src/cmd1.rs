@@ -50,8 +50,12 @@ impl Default for Cmd1Settings {
 }
 
 impl Cmd1Settings {
-    /// As the paper writes it, with its learning rate 5e-6 of the contrastive network.
+    /// As the paper writes it. Its learning rate of 5e-6 is for the contrastive network, which is
+    /// CMD-2's ([`Cmd2Settings::paper_text`](crate::Cmd2Settings::paper_text)): in the authors' code
+    /// that learns more slowly than quasimetrics do, CMD-1's as well as CMD-2's. So the quasimetric
+    /// learns at contrastive RL's 3e-4, as the policy does ([`ActorSettings::paper_text`]).
     pub fn paper_text() -> Self {
+        let actor = ActorSettings::paper_text();
         Self {
             quasimetric: QuasimetricSettings::default(),
             features: FeatureSettings::Raw,
@@ -60,8 +64,8 @@ impl Cmd1Settings {
             contrastive: ContrastiveSettings::paper_text(),
             distance_divisor: 1.0,
             goal_actions: GoalActions::Permuted,
-            adam: AdamSettings { learning_rate: 5e-6, ..Default::default() },
-            actor: ActorSettings::paper_text(),
+            adam: actor.adam,
+            actor,
             states: None,
         }
     }

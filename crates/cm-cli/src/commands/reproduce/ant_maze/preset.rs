@@ -30,7 +30,7 @@ pub(super) enum Origin {
     /// The authors' code: logits divided by 8, 0.2 of cloning by squared errors with mixup.
     Code,
     /// The paper's text: logits as they are, distance and log-density with equal weights, 5e-6 for
-    /// contrastive networks and 3e-4 for the rest; CRL as its own authors run it.
+    /// CMD-2's contrastive network and 3e-4 for the rest; CRL as its own authors run it.
     Text,
 }
 
