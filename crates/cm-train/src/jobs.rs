@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::training::together;
-use crate::{Device, Error, Event, Replica, Report, Result, RunFolder, RunSettings};
+use crate::{
+    Device, Error, Event, Replica, Report, Result, RunFolder, RunSettings, Task, TaskSettings,
+};
 
 /// A run to be done.
 #[derive(Clone, Debug, PartialEq)]
@@ -128,10 +130,20 @@ fn train_group(
     watch: impl FnMut(usize, Event),
 ) -> Result<Vec<Result<Report>>> {
     let jobs = group.iter().map(|&index| &jobs[index]).collect::<Vec<_>>();
-    let tasks = jobs.iter().map(|job| job.settings.task.open()).collect::<Result<Vec<_>>>()?;
+    // Runs of one task share its data, here and on the device.
+    let mut opened = Vec::<(&TaskSettings, Task)>::new();
+    let mut places = Vec::new();
+    for job in &jobs {
+        let task = &job.settings.task;
+        let known = opened.iter().position(|(other, _)| *other == task);
+        places.push(known.unwrap_or(opened.len()));
+        if known.is_none() {
+            opened.push((task, task.open()?));
+        }
+    }
     let folders = jobs.iter().map(|job| RunFolder::new(&job.folder)).collect::<Vec<_>>();
-    let replicas = jobs.iter().zip(&tasks).zip(&folders).map(|((job, task), folder)| {
-        let settings = &job.settings;
+    let replicas = jobs.iter().zip(places).zip(&folders).map(|((job, place), folder)| {
+        let (settings, task) = (&job.settings, &opened[place].1);
         Replica { settings, task, folder }
     });
     device.train(&replicas.collect::<Vec<_>>(), stop, watch)

@@ -95,7 +95,7 @@ pub(crate) fn run(arguments: &Arguments, device: Device) -> anyhow::Result<()> {
         check(&all)?;
         Mujoco::find()?;
         tasks.iter().try_for_each(|&task| data.get(task))?;
-        train_cells(device, &all, name, arguments.workers)?;
+        train_cells(device, &all, name, arguments.workers, 1)?;
         nearby::walk(&jobs, &nearby)?;
     }
     report::write(arguments, &tasks, &jobs, &data)
