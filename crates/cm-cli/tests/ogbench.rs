@@ -116,7 +116,7 @@ fn from_data_to_a_page_and_again_without_work() {
     let (ok, text) = cm(folder.path(), &large);
     assert!(!ok && text.contains(&file), "{text}");
     assert!(text.contains("not data of pointmaze-large-navigate-v0"), "{text}");
-    assert!(text.contains("a wall of the maze large"), "{text}");
+    assert!(text.contains("in walls of the maze large"), "{text}");
 }
 
 #[test]

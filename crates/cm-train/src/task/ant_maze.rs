@@ -134,7 +134,7 @@ mod tests {
             {
                 let message = task.check(&data, other).unwrap_err().to_string();
                 let (file, wall) =
-                    (format!("{name}-v0.hdf5"), format!("a wall of the maze {other}"));
+                    (format!("{name}-v0.hdf5"), format!("in walls of the maze {other}"));
                 assert!(message.contains(&file) && message.contains(&wall), "{message}");
             }
         }
