@@ -1,10 +1,9 @@
 //! Values against the definitions, and the axioms of a quasimetric.
 
-mod common;
-
 use cm_quasimetric::{Head, Reduction};
-use common::{HEADS, WIDTH, pairwise, random, reference, rowwise, to_f32};
 use proptest::prelude::*;
+
+use crate::common::{HEADS, WIDTH, pairwise, random, reference, rowwise, to_f32};
 
 #[test]
 fn pairwise_agrees_with_the_definition() {

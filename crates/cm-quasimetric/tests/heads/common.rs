@@ -1,7 +1,5 @@
 //! Plain, slow versions of every head, written from the definitions, and random inputs.
 
-#![allow(dead_code, reason = "every test file uses a part of this")]
-
 use cm_quasimetric::{Head, Reduction, Rows};
 use cm_random::{Philox, unit_f64};
 use rand_core::Rng;

@@ -1,10 +1,9 @@
 //! The heads as operations of dfdx: gradients through its tape.
 
-mod common;
-
 use cm_quasimetric::{Error, Head, MaxMeanIqeConfig, Reduction, pairwise, rowwise};
-use common::{HEADS, WIDTH, random, reference};
 use dfdx::prelude::*;
+
+use crate::common::{HEADS, WIDTH, random, reference};
 
 type Matrix = Tensor<(usize, usize), f64, Cpu>;
 

@@ -1,9 +1,8 @@
 //! Gradients against finite differences in double precision, and the documented subgradients.
 
-mod common;
-
 use cm_quasimetric::{Head, Reduction};
-use common::{HEADS, WIDTH, random, reference, rows};
+
+use crate::common::{HEADS, WIDTH, random, reference, rows};
 
 const STEP: f64 = 1e-6;
 

@@ -1,7 +1,7 @@
 //! Values and gradients made by torchqmet's IQE.
 //!
 //! Reads every `torchqmet_iqe_*.safetensors` in the directory named by `CM_FIXTURES`, or the copies
-//! beside this file.
+//! in `tests/fixtures`.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -1,10 +1,9 @@
 //! Huge, tiny and non-finite features.
 
-mod common;
-
 use cm_quasimetric::{Head, Reduction};
-use common::{HEADS, WIDTH, pairwise, random, rows, rowwise};
 use proptest::prelude::*;
+
+use crate::common::{HEADS, WIDTH, pairwise, random, rows, rowwise};
 
 /// Every magnitude of `f32`, denormals included, in both signs; some so large that their difference
 /// overflows.
