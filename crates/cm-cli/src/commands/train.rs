@@ -100,8 +100,8 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Refuses AntMaze's data that was generated for another task. OGBench's is looked into when it is
-/// opened.
+/// Refuses AntMaze's data that was generated for another task of the same maze. Other mazes' is
+/// refused by what is in it when it is opened, as OGBench's is.
 fn check_data(task: &TaskSettings) -> anyhow::Result<()> {
     let Some(AntMazeTask { task, file, .. }) = task.get() else { return Ok(()) };
     Ok(cm_data::ensure_task(file, task.parse::<ant_maze::Task>()?.name())?)

@@ -132,8 +132,8 @@ impl Chart<'_> {
     }
 }
 
-/// The line of a curve: after as many as there are colours they are dashed, in shorter and shorter
-/// dashes.
+/// The line of a curve: after as many as there are colours they are dashed, after twice as many in
+/// short dashes.
 fn draw_line<DB: DrawingBackend>(
     area: &DrawingArea<DB, Shift>,
     index: usize,

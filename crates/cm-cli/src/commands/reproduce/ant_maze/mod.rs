@@ -7,6 +7,7 @@ mod preset;
 mod report;
 mod tables;
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use anyhow::bail;
@@ -25,7 +26,7 @@ use crate::config::PlanArguments;
         cm mujoco install. Running it again goes on where it stopped; a run that fails does not \
         stop the others.\n\nExamples:\n  \
         cm reproduce antmaze --preset small --tasks umaze --methods cmd1,gcbc\n  \
-        cm reproduce antmaze --device cuda --preset half --seeds 4 --tasks-at-once 6\n  \
+        cm reproduce antmaze --device cuda --preset half --seeds 4\n  \
         cm reproduce antmaze --device cuda --seeds 4"
 )]
 pub(crate) struct Arguments {
@@ -94,10 +95,10 @@ pub(crate) struct Arguments {
     /// Runs at the same time, each on one thread; the number of processors if not given.
     #[arg(long)]
     workers: Option<usize>,
-    /// On a GPU: of how many tasks a method's runs are trained at once. More of them are done
-    /// sooner than one after another; no number depends on it.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    tasks_at_once: usize,
+    /// On a GPU: of how many tasks a method's runs are trained at once; no number depends on it. On
+    /// the CPU all runs are side by side.
+    #[arg(long, value_name = "N", default_value = "1")]
+    tasks_at_once: NonZeroUsize,
     #[command(flatten)]
     plan: PlanArguments,
     /// Print which data sets are needed, where they are looked for and which are there, and stop.
@@ -121,7 +122,7 @@ pub(crate) fn run(arguments: &Arguments, device: Device) -> anyhow::Result<()> {
         check(&jobs)?;
         Mujoco::find()?;
         tasks.iter().try_for_each(|&task| data.get(task))?;
-        train_cells(device, &jobs, name, arguments.workers, arguments.tasks_at_once)?;
+        train_cells(device, &jobs, name, arguments.workers, arguments.tasks_at_once.get())?;
     }
     report::write(arguments, &tasks, &jobs, &data)
 }
