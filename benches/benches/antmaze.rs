@@ -22,6 +22,8 @@ use cm_envs::mujoco::Mujoco;
 use cm_random::{Philox, Stream};
 use criterion::{Criterion, Throughput, criterion_group};
 
+/// The baseline.
+const SCRIPT: &str = include_str!("../mujoco_steps.py");
 const TASKS: [Task; 3] = [Task::Umaze, Task::MediumPlay, Task::LargePlay];
 /// Steps between two looks at the clock.
 const STEPS: usize = 200;
@@ -70,7 +72,7 @@ fn ratios() {
         let mut episode = maze.begin(stream()).unwrap();
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(task.name());
         write_for_python(task.maze(), &actions, &folder);
-        let mut python = Script::start("mujoco_steps.py", folder.display());
+        let mut python = Script::start("mujoco_steps.py", SCRIPT, folder.display());
         let Some(mut bare) = BareMujoco::new(&mjcf(Some(task.maze()))) else {
             println!("{task}: the bare loop needs MuJoCo in the cache: cargo xtask mujoco install");
             continue;

@@ -26,6 +26,8 @@ use cm_benches::python::Script;
 use cm_replay::{Batch, Dataset, Goals, Matrix, Prefetcher, Sampler};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group};
 
+/// The baseline.
+const SCRIPT: &str = include_str!("../numpy_sampling.py");
 const SIZES: [usize; 3] = [256, 1024, 4096];
 const STEPS: usize = 1_000_000;
 const LENGTH: usize = 1000;
@@ -79,7 +81,7 @@ fn sampling(criterion: &mut Criterion) {
 fn ratios() {
     let data = data();
     let sampler = Sampler::new(data.clone(), Goals::geometric(0.99), 0).unwrap();
-    let mut numpy = Script::start("numpy_sampling.py", 256);
+    let mut numpy = Script::start("numpy_sampling.py", SCRIPT, 256);
     for size in SIZES {
         let batches = SAMPLES / size;
         let mut batch = Batch::new(&data, size);

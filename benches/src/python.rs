@@ -4,20 +4,20 @@ use std::fmt::Display;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 
-/// A script of this folder, run by `$PYTHON` or `python3`: a line on its input is a question, a
-/// number on its output the answer.
+/// A script run by `$PYTHON` or `python3`: a line on its input is a question, a number on its
+/// output the answer.
 pub struct Script {
     child: Child,
 }
 
 impl Script {
-    /// Starts the script; `None`, with the reason on the terminal, if it does not answer
-    /// `first_question`.
-    pub fn start(name: &str, first_question: impl Display) -> Option<Self> {
+    /// Starts the script of this name and text; `None`, with the reason on the terminal, if it does
+    /// not answer `first_question`. The text is part of the benchmark's program, which then runs on
+    /// machines without this folder too.
+    pub fn start(name: &str, text: &str, first_question: impl Display) -> Option<Self> {
         let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".to_owned());
-        let script = format!("{}/{name}", env!("CARGO_MANIFEST_DIR"));
         let child = Command::new(&python)
-            .arg(&script)
+            .args(["-c", text])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -25,7 +25,7 @@ impl Script {
         let mut started = Self { child };
         let answer = started.ask(first_question);
         if answer.is_none() {
-            println!("{python} cannot run {script}: no comparison with Python");
+            println!("{python} cannot run {name}: no comparison with Python");
         }
         answer.map(|_| started)
     }

@@ -53,6 +53,20 @@ pub struct HostBatch {
 }
 
 impl HostBatch {
+    /// Rows of random numbers.
+    pub fn random(rows: usize, dimensions: &Dimensions, seed: u64) -> Self {
+        let part = |part: u64, columns: usize| numbers(6 * seed + part, rows * columns);
+        let (state, action) = (dimensions.state(), dimensions.action());
+        Self {
+            state: part(0, state),
+            action: part(1, action),
+            next_state: part(2, state),
+            goal: part(3, state),
+            goal_action: part(4, action),
+            steps_to_goal: part(5, 1).iter().map(|u| (5.0 + 5.0 * u).floor()).collect(),
+        }
+    }
+
     /// What a learner's cells are filled with.
     fn values(&self) -> BatchValues<'_> {
         BatchValues {
@@ -156,8 +170,18 @@ impl<B: Backend> Step<B> {
 
     /// Does the step on a batch; policies with goals of their own are given the values'.
     pub fn run(&mut self, batch: &HostBatch) -> Result<&Metrics<B>> {
+        self.write(0, batch)?;
+        self.replay()
+    }
+
+    /// Gives a replica its batch.
+    pub fn write(&self, replica: usize, batch: &HostBatch) -> Result<()> {
         let goals = vec![batch.goal.as_slice(); self.goals.count()];
-        self.batch.write(0, &BatchValues { actor_goals: &goals, ..batch.values() })?;
+        self.batch.write(replica, &BatchValues { actor_goals: &goals, ..batch.values() })
+    }
+
+    /// Does the step on the batches that were written last.
+    pub fn replay(&mut self) -> Result<&Metrics<B>> {
         self.captured.run()
     }
 }

@@ -19,7 +19,8 @@ if [ "${1:-}" = build ]; then
         cargo test -p cm-cuda --profile "$profile" --lib --tests --no-run \
             --message-format=json-render-diagnostics &&
             cargo build -p cm-cuda --profile "$profile" --examples --message-format=json-render-diagnostics &&
-            cargo test -p cm-train --profile "$profile" --lib --no-run --message-format=json-render-diagnostics
+            cargo test -p cm-train --profile "$profile" --lib --no-run --message-format=json-render-diagnostics &&
+            cargo bench -p cm-benches --profile "$profile" --bench step --no-run --message-format=json-render-diagnostics
     } > target/gpu/built.json || exit 1
     programs=$(sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' target/gpu/built.json)
     rm target/gpu/built.json
@@ -71,6 +72,9 @@ cat "$logs/method_time.log"
 check profile env CM_CUDA_PROFILE=1 timeout 60 "$here/method_time" tf32
 check step_time timeout 60 "$here/step_time"
 cat "$logs/step_time.log"
+# Beside JAX, if Python has it: most of the time goes to its compiler.
+check step timeout "${CM_JAX_SECONDS:-300}" "$here/step" --device cuda
+cat "$logs/step.log"
 check products timeout 60 "$here/products" --test-threads=3
 check pairs timeout 60 "$here/pairs"
 check rows timeout 60 "$here/rows"

@@ -100,8 +100,7 @@ fn main() -> Result<()> {
             }
             for method in [Method::Cmd2, Method::Qrl, Method::Crl, Method::Gcbc, Method::Iql] {
                 let what = format!("{}, AntMaze, batch 256, 4 x 512", method.key());
-                let mut settings = MethodSettings::ant_maze(method, &[512; 4]);
-                settings.set_hidden(&[512; 4]);
+                let settings = MethodSettings::ant_maze(method, &[512; 4]);
                 time(&backend, &what, &settings, 256, &ant)?;
             }
             for method in Method::ALL {
