@@ -7,12 +7,12 @@
 //!
 //! `-- --device cuda:0,bf16` measures a GPU instead (any device of `cm train`): every method's step
 //! as a graph that is replayed, for one seed and for eight at once, and beside it the same step in
-//! JAX where `$PYTHON` (`python3`) has it.
+//! JAX where `$PYTHON` (`python3`) has it, in TF32 whatever the precision here.
 
 use std::hint::black_box;
 
 use cm_benches::python::Script;
-use cm_benches::steps::{BATCH, Data, HostBatch, Step};
+use cm_benches::steps::{ACTION, BATCH, Data, GOAL, HostBatch, STATE, Step};
 use cm_benches::{cmd1_dfdx, compare, device};
 use cm_cuda::CudaBackend;
 use cm_learner::Dimensions;
@@ -63,7 +63,7 @@ fn ratios() {
 }
 
 /// Whose settings a step has.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy)]
 enum World {
     AntMaze,
     Plane,
@@ -102,7 +102,7 @@ impl Case {
         let (settings, dimensions) = match self.world {
             World::AntMaze => {
                 let settings = MethodSettings::ant_maze(self.method, &[self.width; 4]);
-                (settings, Dimensions::new(29, 8, 0..2)?)
+                (settings, Dimensions::new(STATE, ACTION, 0..GOAL)?)
             }
             World::Plane => (MethodSettings::plane(self.method), Dimensions::new(2, 2, 0..2)?),
         };
