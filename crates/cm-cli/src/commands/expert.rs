@@ -1,6 +1,7 @@
 //! `cm expert`: the policy that walks where the data sets of AntMaze are generated.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, Subcommand};
 use cm_data::expert::{Actions, EvaluateSettings, Evaluator, ExpertFile, Rules, TrainSettings};
@@ -102,6 +103,21 @@ struct TrainArguments {
     /// Steps after which an episode is over.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     longest: Option<u32>,
+    /// The fewest and the most steps for which a direction stands on the open floor; as long as an
+    /// episode, and the ant learns to run straight, not to turn.
+    #[arg(long, value_parser = hold, value_name = "FEWEST,MOST")]
+    hold: Option<Hold>,
+    /// The largest distance of goals on the open floor, in units; `inf` for directions that do not
+    /// depend on where the ant is.
+    #[arg(long)]
+    reach: Option<f64>,
+    /// How far beside its place every other goal seems to be, anew in each step, as D4RL's
+    /// waypoints.
+    #[arg(long)]
+    spread: Option<f64>,
+    /// What a reward one step later counts; the lower, the less the ant minds to fall.
+    #[arg(long)]
+    discount: Option<f32>,
     /// Squash actions by tanh; these are the bounds of their standard deviations before that, which
     /// the state decides on.
     #[arg(long, value_parser = deviations, value_name = "LOW,HIGH")]
@@ -135,7 +151,7 @@ impl ExpertRecipe {
 struct Gain([f32; 2]);
 
 fn gain(text: &str) -> Result<Gain, String> {
-    let numbers = two_numbers(text).filter(|numbers| numbers.iter().all(|&x| x > 0.0));
+    let numbers = two_numbers::<f32>(text).filter(|numbers| numbers.iter().all(|&x| x > 0.0));
     numbers.map(Gain).ok_or_else(|| "expected two numbers above 0, such as 9,1.7".to_owned())
 }
 
@@ -146,7 +162,16 @@ fn deviations(text: &str) -> Result<Actions, String> {
         .ok_or_else(|| "expected two numbers, such as 0.2,0.45, above 0 and rising".to_owned())
 }
 
-fn two_numbers(text: &str) -> Option<[f32; 2]> {
+/// Steps, from and to.
+#[derive(Clone, Copy)]
+struct Hold([u32; 2]);
+
+fn hold(text: &str) -> Result<Hold, String> {
+    let steps = two_numbers(text).filter(|&[fewest, most]| 0 < fewest && fewest <= most);
+    steps.map(Hold).ok_or_else(|| "expected two rising numbers of steps, such as 10,99".to_owned())
+}
+
+fn two_numbers<N: FromStr>(text: &str) -> Option<[N; 2]> {
     let (first, second) = text.split_once(',')?;
     Some([first.trim().parse().ok()?, second.trim().parse().ok()?])
 }
@@ -198,6 +223,9 @@ fn train(arguments: &TrainArguments) -> anyhow::Result<()> {
         effort: arguments.effort.unwrap_or(preset.rules.effort),
         falls_end: arguments.falls_end.unwrap_or(preset.rules.falls_end),
         longest: arguments.longest.unwrap_or(preset.rules.longest),
+        hold: arguments.hold.map_or(preset.rules.hold, |Hold(hold)| hold),
+        reach: arguments.reach.unwrap_or(preset.rules.reach),
+        spread: arguments.spread.unwrap_or(preset.rules.spread),
     };
     let settings = TrainSettings {
         maze,
@@ -210,6 +238,7 @@ fn train(arguments: &TrainArguments) -> anyhow::Result<()> {
         actions: arguments.deviations.unwrap_or(preset.actions),
         gain: arguments.gain.map_or(preset.gain, |Gain(gain)| gain),
         entropy: arguments.entropy.unwrap_or(preset.entropy),
+        discount: arguments.discount.unwrap_or(preset.discount),
         keep_every: arguments.keep_every,
         ..preset
     };

@@ -30,16 +30,27 @@ pub struct Rules {
     pub falls_end: bool,
     /// Steps after which an episode is over.
     pub longest: u32,
+    /// The fewest and the most steps for which a direction stands on the open floor. As long as an
+    /// episode, and an ant learns to run straight, not to turn.
+    pub hold: [u32; 2],
+    /// The largest distance of goals on the open floor, in units; infinite for directions that do
+    /// not depend on where the ant is.
+    pub reach: f64,
+    /// How far every other goal seems beside where it is, anew in each step: uniform up to this in
+    /// x and y, as waypoints are in D4RL's recipe.
+    pub spread: f64,
 }
 
 impl fmt::Display for Rules {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { standing, effort, falls_end, longest } = self;
+        let Self { standing, effort, falls_end, longest, hold: [fewest, most], reach, spread } =
+            self;
         let falls = if *falls_end { "a fall ends them" } else { "falls do not end them" };
         write!(
             formatter,
             "reward with {standing} for standing and {effort} off for effort, \
-             episodes of {longest} steps, {falls}"
+             episodes of {longest} steps, {falls}, a new direction after {fewest} to {most}, \
+             goals within {reach}, up to {spread} beside"
         )
     }
 }
@@ -50,11 +61,12 @@ pub(super) struct Course {
     pub(super) state: [f64; STATE],
     /// Where to walk, a unit vector.
     pub(super) direction: [f64; 2],
-    /// Steps for which the direction still stands: on the floor always, in a maze for a spell off
-    /// the way.
+    /// Steps for which the direction or the goal still stands: on the floor always, in a maze for
+    /// a spell off the way.
     hold: u32,
     age: u32,
-    /// In a maze, where to walk to, and how far beside the centres of cells the way leads.
+    /// Where to walk to. In a maze, how far beside the centres of cells the way leads; on the
+    /// floor, how far the goal seems beside where it is.
     goal: [f64; 2],
     beside: [f64; 2],
 }
@@ -132,7 +144,7 @@ impl Ground {
         let moved = [course.state[0] - before[0], course.state[1] - before[1]];
         let velocity = 10.0 * (moved[0] * course.direction[0] + moved[1] * course.direction[1]);
         let effort = action.iter().map(|a| f64::from(a.clamp(-1.0, 1.0)).powi(2)).sum::<f64>();
-        let Rules { standing, effort: price, falls_end, longest } = self.rules;
+        let Rules { standing, effort: price, falls_end, longest, .. } = self.rules;
         let reward = 0.1 * (velocity + standing - price * effort / action.len() as f64);
         let fell = has_fallen(&course.state) && !has_fallen(&before);
         let end = if falls_end && fell {
@@ -158,10 +170,7 @@ impl Ground {
     fn direct(&self, course: &mut Course, random: &mut Stream) {
         course.hold = course.hold.saturating_sub(1);
         let Some((_, navigator)) = &self.maze else {
-            if course.hold == 0 {
-                course.direction = anywhere(random);
-                course.hold = 10 + below_u64(random.next_u64(), 90) as u32;
-            }
+            self.direct_on_floor(course, random);
             return;
         };
         if course.hold > 0 {
@@ -185,10 +194,34 @@ impl Ground {
             let center = next.center();
             [center[0] + course.beside[0], center[1] + course.beside[1]]
         };
-        let (x, y) = (waypoint[0] - place[0], waypoint[1] - place[1]);
-        let length = x.hypot(y).max(1e-6);
-        course.direction = [x / length, y / length];
+        course.direction = towards(place, waypoint);
     }
+
+    fn direct_on_floor(&self, course: &mut Course, random: &mut Stream) {
+        let Rules { hold: [fewest, most], reach, spread, .. } = self.rules;
+        let place = [course.state[0], course.state[1]];
+        if course.hold == 0 {
+            course.direction = anywhere(random);
+            course.hold = fewest + below_u64(random.next_u64(), (most - fewest + 1).into()) as u32;
+            if reach.is_finite() {
+                let distance = uniform(random, 0.0, reach);
+                course.goal = [0, 1].map(|axis| place[axis] + distance * course.direction[axis]);
+                let goal_moves = random.next_u32().is_multiple_of(2);
+                course.beside = [if goal_moves { spread } else { 0.0 }; 2];
+            }
+        }
+        if reach.is_finite() {
+            let seen = [0, 1]
+                .map(|axis| course.goal[axis] + uniform(random, 0.0, 1.0) * course.beside[axis]);
+            course.direction = towards(place, seen);
+        }
+    }
+}
+
+fn towards(place: [f64; 2], waypoint: [f64; 2]) -> [f64; 2] {
+    let (x, y) = (waypoint[0] - place[0], waypoint[1] - place[1]);
+    let length = x.hypot(y).max(1e-6);
+    [x / length, y / length]
 }
 
 fn has_fallen(state: &[f64; STATE]) -> bool {

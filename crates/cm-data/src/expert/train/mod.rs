@@ -50,6 +50,8 @@ pub struct TrainSettings {
     pub gain: [f32; 2],
     /// Weight of the policy's entropy.
     pub entropy: f32,
+    /// What a reward one step later counts; the lower, the less an ant minds to fall.
+    pub discount: f32,
     /// Keep the expert as it is after every so many steps too.
     pub keep_every: Option<u64>,
 }
@@ -70,10 +72,19 @@ impl TrainSettings {
             ants: 128,
             seed: 0,
             threads: 0,
-            rules: Rules { standing: 0.3, effort: 0.05, falls_end: true, longest: 500 },
+            rules: Rules {
+                standing: 0.3,
+                effort: 0.05,
+                falls_end: true,
+                longest: 500,
+                hold: [10, 99],
+                reach: f64::INFINITY,
+                spread: 0.0,
+            },
             actions: Actions::Clipped,
             gain: [1.0; 2],
             entropy: 1e-3,
+            discount: 0.97,
             keep_every: None,
         }
     }
@@ -87,7 +98,15 @@ impl TrainSettings {
     /// ```
     pub fn d4rl(folder: impl Into<PathBuf>) -> Self {
         Self {
-            rules: Rules { standing: 0.0, effort: 0.0, falls_end: false, longest: 200 },
+            rules: Rules {
+                standing: 0.0,
+                effort: 0.0,
+                falls_end: false,
+                longest: 200,
+                hold: [10, 99],
+                reach: f64::INFINITY,
+                spread: 0.0,
+            },
             ..Self::clean(folder)
         }
     }
@@ -107,7 +126,7 @@ pub fn train(settings: &TrainSettings, progress: Progress<'_>) -> Result<PathBuf
         let (expected, found) = ("at least 1".to_owned(), "0".to_owned());
         return Err(Error::Setting { setting: "ants", expected, found });
     }
-    let TrainSettings { rules, gain, entropy, .. } = settings;
+    let TrainSettings { rules, gain, entropy, discount, .. } = settings;
     for (setting, number) in [
         ("standing", rules.standing),
         ("effort", rules.effort),
@@ -118,6 +137,22 @@ pub fn train(settings: &TrainSettings, progress: Progress<'_>) -> Result<PathBuf
         if !number.is_finite() {
             let expected = "a finite number".to_owned();
             return Err(Error::Setting { setting, expected, found: number.to_string() });
+        }
+    }
+    let Rules { hold: [fewest, most], reach, spread, .. } = *rules;
+    for (setting, right, expected, found) in [
+        (
+            "hold",
+            0 < fewest && fewest <= most,
+            "two rising numbers above 0",
+            format!("{fewest},{most}"),
+        ),
+        ("reach", reach > 0.0, "a number above 0", reach.to_string()),
+        ("spread", (0.0..f64::MAX).contains(&spread), "a number of at least 0", spread.to_string()),
+        ("discount", (0.0..1.0).contains(discount), "a number in [0, 1)", discount.to_string()),
+    ] {
+        if !right {
+            return Err(Error::Setting { setting, expected: expected.to_owned(), found });
         }
     }
     let pool = rayon::ThreadPoolBuilder::new().num_threads(settings.threads).build()?;
@@ -154,11 +189,10 @@ struct Evaluation {
 impl Training {
     /// Starts a training, or goes on with the one in the folder.
     fn open(settings: &TrainSettings) -> Result<Self> {
-        let TrainSettings { folder, maze, ants, seed, rules, actions, gain, entropy, .. } =
-            settings;
+        let TrainSettings { folder, maze, ants, seed, rules, .. } = settings;
         output::make_folder(folder)?;
-        let (actions, gain, entropy) = (*actions, *gain, *entropy);
-        let learning = Settings { actions, gain, entropy, ..Settings::default() };
+        let TrainSettings { actions, gain, entropy, discount, .. } = *settings;
+        let learning = Settings { actions, gain, entropy, discount, ..Settings::default() };
         let mut learner = Learner::new(learning, *seed)?;
         if let Some(file) = &settings.from {
             let refused = |reason| Error::content(file.path(), format!("not an expert: {reason}"));
@@ -303,11 +337,12 @@ impl Training {
 
 /// What a training is started with, in words; a checkpoint of another is not gone on with.
 fn plan(settings: &TrainSettings) -> String {
-    let TrainSettings { maze, ants, seed, from, rules, actions, gain, entropy, .. } = settings;
+    let TrainSettings { maze, ants, seed, from, rules, actions, gain, .. } = settings;
+    let TrainSettings { entropy, discount, .. } = settings;
     let place = maze.map_or("an open floor".to_owned(), |maze| maze.to_string());
     let from = from.as_ref().map_or("nothing".into(), |file| file.path().display().to_string());
     format!(
         "{ants} ants on {place}, seed {seed}, from {from} with gain {gain:?}; {rules}; {actions}; \
-         entropy {entropy}"
+         entropy {entropy}, discount {discount}"
     )
 }
