@@ -241,3 +241,63 @@ fn free_cell(maze: Maze, random: &mut Stream) -> [f64; 2] {
 fn uniform(random: &mut Stream, low: f64, high: f64) -> f64 {
     low + (high - low) * unit_f64(random.next_u64())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expert::TrainSettings;
+    use cm_random::Philox;
+
+    fn floor(hold: [u32; 2], reach: f64, spread: f64) -> Ground {
+        let rules = TrainSettings::d4rl("unused").rules;
+        Ground::new(None, Rules { hold, reach, spread, ..rules })
+    }
+
+    #[test]
+    fn a_direction_stands_for_as_long_as_it_is_told() {
+        let mut random = Philox::new(1).stream(0, 0);
+        let ground = floor([5, 7], f64::INFINITY, 0.0);
+        let mut course = ground.begin(&mut random);
+        let mut held = Vec::new();
+        for _ in 0..200 {
+            let (before, mut steps) = (course.direction, 0);
+            while course.direction == before {
+                ground.direct(&mut course, &mut random);
+                steps += 1;
+            }
+            held.push(steps);
+        }
+        held.sort_unstable();
+        held.dedup();
+        assert_eq!(held, [5, 6, 7]);
+    }
+
+    #[test]
+    fn goals_are_within_reach_and_seem_to_waver_if_they_should() {
+        let mut random = Philox::new(2).stream(0, 0);
+        let (mut still, mut wavering) = (0, 0);
+        let ground = floor([9, 9], 4.0, 2.0);
+        let mut course = ground.begin(&mut random);
+        for _ in 0..100 {
+            let place = [course.state[0], course.state[1]];
+            let goal = course.goal;
+            assert!((goal[0] - place[0]).hypot(goal[1] - place[1]) <= 4.0);
+            course.state[0] += 20.0; // From far away goals waver by little.
+            let mut seen = Vec::new();
+            for _ in 1..9 {
+                ground.direct(&mut course, &mut random);
+                seen.push(course.direction);
+                let [x, y] = course.direction;
+                let straight = towards([course.state[0], course.state[1]], goal);
+                assert!((x.hypot(y) - 1.0).abs() < 1e-12);
+                assert!(x * straight[0] + y * straight[1] > 0.95);
+            }
+            assert_eq!(course.goal, goal);
+            let same = seen.iter().all(|direction| *direction == seen[0]);
+            *(if same { &mut still } else { &mut wavering }) += 1;
+            ground.direct(&mut course, &mut random);
+            assert_ne!(course.goal, goal);
+        }
+        assert!(still > 25 && wavering > 25, "{still} {wavering}");
+    }
+}

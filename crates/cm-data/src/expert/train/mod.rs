@@ -97,17 +97,16 @@ impl TrainSettings {
     /// assert!(!settings.rules.falls_end);
     /// ```
     pub fn d4rl(folder: impl Into<PathBuf>) -> Self {
+        let clean = Self::clean(folder);
         Self {
             rules: Rules {
                 standing: 0.0,
                 effort: 0.0,
                 falls_end: false,
                 longest: 200,
-                hold: [10, 99],
-                reach: f64::INFINITY,
-                spread: 0.0,
+                ..clean.rules
             },
-            ..Self::clean(folder)
+            ..clean
         }
     }
 }

@@ -144,3 +144,24 @@ fn a_training_cut_off_goes_on_as_if_it_had_not_been() {
         assert!(message.contains("checkpoint.bin") && message.contains("damaged"), "{message}");
     }
 }
+
+#[test]
+fn settings_out_of_range_are_named() {
+    let settings = settings(Path::new("never-made"));
+    let rules = settings.rules;
+    let with = |rules| TrainSettings { rules, ..settings.clone() };
+    for (wrong, name, found) in [
+        (with(Rules { hold: [0, 9], ..rules }), "hold", "0,9"),
+        (with(Rules { hold: [9, 8], ..rules }), "hold", "9,8"),
+        (with(Rules { reach: 0.0, ..rules }), "reach", "0"),
+        (with(Rules { reach: f64::NAN, ..rules }), "reach", "NaN"),
+        (with(Rules { spread: -1.0, ..rules }), "spread", "-1"),
+        (with(Rules { spread: f64::INFINITY, ..rules }), "spread", "inf"),
+        (TrainSettings { discount: 1.0, ..settings.clone() }, "discount", "1"),
+        (TrainSettings { ants: 0, ..settings.clone() }, "ants", "0"),
+    ] {
+        let message = train(&wrong, &crate::silent).unwrap_err().to_string();
+        assert!(message.contains(name) && message.contains(found), "{message}");
+    }
+    assert!(!Path::new("never-made").exists());
+}
