@@ -73,7 +73,7 @@ check profile env CM_CUDA_PROFILE=1 timeout 60 "$here/method_time" tf32
 check step_time timeout 60 "$here/step_time"
 cat "$logs/step_time.log"
 # Beside JAX, if Python has it: most of the time goes to its compiler.
-check step timeout "${CM_JAX_SECONDS:-300}" "$here/step" --device cuda
+check step timeout "${CM_JAX_SECONDS:-600}" "$here/step" --device cuda
 cat "$logs/step.log"
 check products timeout 60 "$here/products" --test-threads=3
 check pairs timeout 60 "$here/pairs"
@@ -91,7 +91,7 @@ if [ "${CM_SANITIZE:-1}" = 1 ] && [ -n "$sanitizer" ]; then
         highest::categorical highest::permutation highest::info_nce highest::adam tf32::linear \
         highest::reduce highest::layer_norm highest::density highest::zip"
     for tool in memcheck racecheck; do
-        check "$tool" timeout "${CM_SANITIZE_SECONDS:-60}" "$sanitizer" --tool "$tool" \
+        check "$tool" timeout "${CM_SANITIZE_SECONDS:-300}" "$sanitizer" --tool "$tool" \
             --error-exitcode 9 "$here/backend" --test-threads=1 --exact $some
         grep -E 'ERROR SUMMARY|RACECHECK SUMMARY|=========' "$logs/$tool.log" | head -n 20
     done

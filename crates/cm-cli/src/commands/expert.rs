@@ -26,6 +26,8 @@ enum Command {
     #[command(after_help = "Examples:\n  cm expert train --out runs/floor\n  \
             cm expert train --recipe clean --out runs/large --maze large --from \
             runs/floor/expert.safetensors\n  \
+            cm expert train --out runs/goals --from runs/floor/expert.safetensors --hold 60,200 \
+            --reach 10 --spread 2\n  \
             cm expert train --out runs/squashed --from runs/floor/expert.safetensors --deviations \
             0.2,0.25 --gain 9,1.7 --steps 0")]
     Train(TrainArguments),
@@ -103,8 +105,8 @@ struct TrainArguments {
     /// Steps after which an episode is over.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     longest: Option<u32>,
-    /// The fewest and the most steps for which a direction stands on the open floor; as long as an
-    /// episode, and the ant learns to run straight, not to turn.
+    /// The fewest and the most steps for which a direction or a goal stands on the open floor; with
+    /// directions that stand for a whole episode the ant learns to run straight, not to turn.
     #[arg(long, value_parser = hold, value_name = "FEWEST,MOST")]
     hold: Option<Hold>,
     /// The largest distance of goals on the open floor, in units; `inf` for directions that do not

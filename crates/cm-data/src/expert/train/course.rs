@@ -30,8 +30,8 @@ pub struct Rules {
     pub falls_end: bool,
     /// Steps after which an episode is over.
     pub longest: u32,
-    /// The fewest and the most steps for which a direction stands on the open floor. As long as an
-    /// episode, and an ant learns to run straight, not to turn.
+    /// The fewest and the most steps for which a direction or a goal stands on the open floor. With
+    /// directions that stand for a whole episode ants learn to run straight, not to turn.
     pub hold: [u32; 2],
     /// The largest distance of goals on the open floor, in units; infinite for directions that do
     /// not depend on where the ant is.
