@@ -107,7 +107,7 @@ struct TrainArguments {
     longest: Option<u32>,
     /// The fewest and the most steps for which a direction or a goal stands on the open floor; with
     /// directions that stand for a whole episode the ant learns to run straight, not to turn.
-    #[arg(long, value_parser = hold, value_name = "FEWEST,MOST")]
+    #[arg(long, value_parser = hold, value_name = "FEWEST,MOST", conflicts_with = "maze")]
     hold: Option<Hold>,
     /// The largest distance of goals on the open floor, in units; `inf` for directions that do not
     /// depend on where the ant is.
@@ -117,7 +117,7 @@ struct TrainArguments {
     /// waypoints.
     #[arg(long)]
     spread: Option<f64>,
-    /// What a reward one step later counts; the lower, the less the ant minds to fall.
+    /// What a reward one step later counts, at least 0 and below 1.
     #[arg(long)]
     discount: Option<f32>,
     /// Squash actions by tanh; these are the bounds of their standard deviations before that, which

@@ -20,6 +20,15 @@ pub(super) struct Ground {
 ///
 /// The reward of a step is `0.1 (v + standing - effort mean(a^2))`, v being the velocity along the
 /// direction in units per second and a the action.
+///
+/// ```
+/// use cm_data::expert::{Rules, TrainSettings};
+///
+/// // Goals up to ten units away, every other one wavering by up to two.
+/// let settings = TrainSettings::d4rl("runs/goals");
+/// let rules = Rules { hold: [60, 200], reach: 10.0, spread: 2.0, ..settings.rules };
+/// assert!(TrainSettings { rules, ..settings }.rules.reach.is_finite());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rules {
     /// Paid for every step.

@@ -50,7 +50,7 @@ pub struct TrainSettings {
     pub gain: [f32; 2],
     /// Weight of the policy's entropy.
     pub entropy: f32,
-    /// What a reward one step later counts; the lower, the less an ant minds to fall.
+    /// What a reward one step later counts, at least 0 and below 1.
     pub discount: f32,
     /// Keep the expert as it is after every so many steps too.
     pub keep_every: Option<u64>,
@@ -147,7 +147,19 @@ pub fn train(settings: &TrainSettings, progress: Progress<'_>) -> Result<PathBuf
             format!("{fewest},{most}"),
         ),
         ("reach", reach > 0.0, "a number above 0", reach.to_string()),
+        (
+            "reach",
+            reach.is_infinite() || settings.maze.is_none(),
+            "none in a maze, which has goals of its own",
+            reach.to_string(),
+        ),
         ("spread", (0.0..f64::MAX).contains(&spread), "a number of at least 0", spread.to_string()),
+        (
+            "spread",
+            spread == 0.0 || reach.is_finite(),
+            "0 where goals have no reach",
+            spread.to_string(),
+        ),
         ("discount", (0.0..1.0).contains(discount), "a number in [0, 1)", discount.to_string()),
     ] {
         if !right {

@@ -157,6 +157,8 @@ fn settings_out_of_range_are_named() {
         (with(Rules { reach: f64::NAN, ..rules }), "reach", "NaN"),
         (with(Rules { spread: -1.0, ..rules }), "spread", "-1"),
         (with(Rules { spread: f64::INFINITY, ..rules }), "spread", "inf"),
+        (with(Rules { spread: 1.5, ..rules }), "spread", "1.5"),
+        (with(Rules { reach: 2.5, ..rules }), "maze", "2.5"),
         (TrainSettings { discount: 1.0, ..settings.clone() }, "discount", "1"),
         (TrainSettings { ants: 0, ..settings.clone() }, "ants", "0"),
     ] {
