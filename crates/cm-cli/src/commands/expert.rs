@@ -117,6 +117,9 @@ struct TrainArguments {
     /// waypoints.
     #[arg(long)]
     spread: Option<f64>,
+    /// Pay for the way to where a wavering goal is, not to where it seems to be.
+    #[arg(long)]
+    paid_to_goal: bool,
     /// What a reward one step later counts, at least 0 and below 1.
     #[arg(long)]
     discount: Option<f32>,
@@ -228,6 +231,7 @@ fn train(arguments: &TrainArguments) -> anyhow::Result<()> {
         hold: arguments.hold.map_or(preset.rules.hold, |Hold(hold)| hold),
         reach: arguments.reach.unwrap_or(preset.rules.reach),
         spread: arguments.spread.unwrap_or(preset.rules.spread),
+        paid_to_goal: arguments.paid_to_goal,
     };
     let settings = TrainSettings {
         maze,

@@ -19,7 +19,7 @@ pub(super) struct Ground {
 /// What an ant in training is paid for, and when its episode is over.
 ///
 /// The reward of a step is `0.1 (v + standing - effort mean(a^2))`, v being the velocity along the
-/// direction in units per second and a the action.
+/// direction that the ant is shown, in units per second, and a the action.
 ///
 /// ```
 /// use cm_data::expert::{Rules, TrainSettings};
@@ -48,18 +48,30 @@ pub struct Rules {
     /// How far every other goal seems beside where it is, anew in each step: uniform up to this in
     /// x and y, as waypoints are in D4RL's recipe.
     pub spread: f64,
+    /// Whether a step is paid for by the velocity towards where the goal is, not towards where it
+    /// seems to be.
+    pub paid_to_goal: bool,
 }
 
 impl fmt::Display for Rules {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { standing, effort, falls_end, longest, hold: [fewest, most], reach, spread } =
-            self;
+        let Self {
+            standing,
+            effort,
+            falls_end,
+            longest,
+            hold: [fewest, most],
+            reach,
+            spread,
+            paid_to_goal,
+        } = self;
         let falls = if *falls_end { "a fall ends them" } else { "falls do not end them" };
         write!(
             formatter,
             "reward with {standing} for standing and {effort} off for effort, \
              episodes of {longest} steps, {falls}, a new direction after {fewest} to {most}, \
-             goals within {reach}, up to {spread} beside"
+             goals within {reach}, up to {spread} beside{}",
+            if *paid_to_goal { ", paid for the way to them" } else { "" }
         )
     }
 }
@@ -84,7 +96,7 @@ pub(super) struct Course {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Step {
     pub(super) reward: f32,
-    /// Units per second along the direction.
+    /// Units per second along the direction that is paid for.
     pub(super) velocity: f64,
     /// Whether the ant fell in this step.
     pub(super) fell: bool,
@@ -151,7 +163,8 @@ impl Ground {
         course.state = *ant.state();
         course.age += 1;
         let moved = [course.state[0] - before[0], course.state[1] - before[1]];
-        let velocity = 10.0 * (moved[0] * course.direction[0] + moved[1] * course.direction[1]);
+        let paid = self.paid(course, [before[0], before[1]]);
+        let velocity = 10.0 * (moved[0] * paid[0] + moved[1] * paid[1]);
         let effort = action.iter().map(|a| f64::from(a.clamp(-1.0, 1.0)).powi(2)).sum::<f64>();
         let Rules { standing, effort: price, falls_end, longest, .. } = self.rules;
         let reward = 0.1 * (velocity + standing - price * effort / action.len() as f64);
@@ -165,6 +178,11 @@ impl Ground {
             None
         };
         Step { reward: reward as f32, velocity, fell, end }
+    }
+
+    /// The direction in which a step from `place` is paid for.
+    fn paid(&self, course: &Course, place: [f64; 2]) -> [f64; 2] {
+        if self.rules.paid_to_goal { towards(place, course.goal) } else { course.direction }
     }
 
     /// A new goal somewhere in the maze.
@@ -286,6 +304,7 @@ mod tests {
         let mut random = Philox::new(2).stream(0, 0);
         let (mut still, mut wavering) = (0, 0);
         let ground = floor([9, 9], 4.0, 2.0);
+        let to_goal = Ground::new(None, Rules { paid_to_goal: true, ..ground.rules });
         let mut course = ground.begin(&mut random);
         for _ in 0..100 {
             let place = [course.state[0], course.state[1]];
@@ -297,9 +316,13 @@ mod tests {
                 ground.direct(&mut course, &mut random);
                 seen.push(course.direction);
                 let [x, y] = course.direction;
-                let straight = towards([course.state[0], course.state[1]], goal);
+                let place = [course.state[0], course.state[1]];
+                let straight = towards(place, goal);
                 assert!((x.hypot(y) - 1.0).abs() < 1e-12);
                 assert!(x * straight[0] + y * straight[1] > 0.95);
+                // Paid for is what the ant is shown, or the way to where the goal is.
+                assert_eq!(ground.paid(&course, place), [x, y]);
+                assert_eq!(to_goal.paid(&course, place), straight);
             }
             assert_eq!(course.goal, goal);
             let same = seen.iter().all(|direction| *direction == seen[0]);

@@ -80,6 +80,7 @@ impl TrainSettings {
                 hold: [10, 99],
                 reach: f64::INFINITY,
                 spread: 0.0,
+                paid_to_goal: false,
             },
             actions: Actions::Clipped,
             gain: [1.0; 2],
@@ -138,7 +139,7 @@ pub fn train(settings: &TrainSettings, progress: Progress<'_>) -> Result<PathBuf
             return Err(Error::Setting { setting, expected, found: number.to_string() });
         }
     }
-    let Rules { hold: [fewest, most], reach, spread, .. } = *rules;
+    let Rules { hold: [fewest, most], reach, spread, paid_to_goal, .. } = *rules;
     for (setting, right, expected, found) in [
         (
             "hold",
@@ -159,6 +160,12 @@ pub fn train(settings: &TrainSettings, progress: Progress<'_>) -> Result<PathBuf
             spread == 0.0 || reach.is_finite(),
             "0 where goals have no reach",
             spread.to_string(),
+        ),
+        (
+            "paid-to-goal",
+            spread > 0.0 || !paid_to_goal,
+            "goals that waver (a spread)",
+            format!("a spread of {spread}"),
         ),
         ("discount", (0.0..1.0).contains(discount), "a number in [0, 1)", discount.to_string()),
     ] {

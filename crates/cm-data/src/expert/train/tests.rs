@@ -159,6 +159,7 @@ fn settings_out_of_range_are_named() {
         (with(Rules { spread: f64::INFINITY, ..rules }), "spread", "inf"),
         (with(Rules { spread: 1.5, ..rules }), "spread", "1.5"),
         (with(Rules { reach: 2.5, ..rules }), "maze", "2.5"),
+        (with(Rules { paid_to_goal: true, ..rules }), "paid-to-goal", "a spread of 0"),
         (TrainSettings { discount: 1.0, ..settings.clone() }, "discount", "1"),
         (TrainSettings { ants: 0, ..settings.clone() }, "ants", "0"),
     ] {
