@@ -19,7 +19,7 @@ pub(super) struct Ground {
 /// What an ant in training is paid for, and when its episode is over.
 ///
 /// The reward of a step is `0.1 (v + standing - effort mean(a^2))`, v being the velocity along the
-/// direction that the ant is shown, in units per second, and a the action.
+/// direction that the ant is shown (but see `paid_to_goal`), in units per second, and a the action.
 ///
 /// ```
 /// use cm_data::expert::{Rules, TrainSettings};
