@@ -77,6 +77,9 @@ struct TrainArguments {
     /// nothing.
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
+    /// Start from it as a mirror shows it: what it does to the left, the new one does to the right.
+    #[arg(long, requires = "from")]
+    mirrored: bool,
     /// Ants that walk at once.
     #[arg(long, default_value_t = 128)]
     ants: usize,
@@ -237,6 +240,7 @@ fn train(arguments: &TrainArguments) -> anyhow::Result<()> {
         maze,
         steps,
         from,
+        mirrored: arguments.mirrored,
         ants,
         seed,
         threads,

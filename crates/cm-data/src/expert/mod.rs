@@ -2,6 +2,7 @@
 //! well it walks, and how another is trained.
 
 mod evaluate;
+mod mirror;
 mod policy;
 mod train;
 

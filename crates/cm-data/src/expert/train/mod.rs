@@ -20,6 +20,7 @@ use self::course::Ground;
 pub use self::course::Rules;
 use self::herd::Herd;
 use self::learner::{Learner, Settings};
+use super::mirror::mirrored;
 use super::policy::{Actions, ExpertFile};
 use crate::progress::Stage;
 use crate::{Error, Event, Progress, Result, Unit, output};
@@ -35,6 +36,8 @@ pub struct TrainSettings {
     pub steps: u64,
     /// Start from this expert instead of from nothing.
     pub from: Option<ExpertFile>,
+    /// Start from it as a mirror shows it: what it does to the left, the new one does to the right.
+    pub mirrored: bool,
     /// Ants that walk at once.
     pub ants: usize,
     /// The same seed gives the same expert, on any number of threads.
@@ -69,6 +72,7 @@ impl TrainSettings {
             maze: None,
             steps: 3_000_000,
             from: None,
+            mirrored: false,
             ants: 128,
             seed: 0,
             threads: 0,
@@ -168,6 +172,12 @@ pub fn train(settings: &TrainSettings, progress: Progress<'_>) -> Result<PathBuf
             format!("a spread of {spread}"),
         ),
         ("discount", (0.0..1.0).contains(discount), "a number in [0, 1)", discount.to_string()),
+        (
+            "mirrored",
+            settings.from.is_some() || !settings.mirrored,
+            "an expert to start from",
+            "none".to_owned(),
+        ),
     ] {
         if !right {
             return Err(Error::Setting { setting, expected: expected.to_owned(), found });
@@ -217,6 +227,10 @@ impl Training {
             let snapshot = Snapshot::from_safetensors(&file.read()?)
                 .map_err(|error| refused(error.to_string()))?;
             learner.restore_expert(&snapshot).map_err(refused)?;
+            if settings.mirrored {
+                let image = mirrored(&learner.expert()?);
+                learner.restore_expert(&image).map_err(refused)?;
+            }
         }
         let plan = plan(settings);
         let checkpoint = folder.join("checkpoint.bin");
@@ -359,6 +373,7 @@ fn plan(settings: &TrainSettings) -> String {
     let TrainSettings { entropy, discount, .. } = settings;
     let place = maze.map_or("an open floor".to_owned(), |maze| maze.to_string());
     let from = from.as_ref().map_or("nothing".into(), |file| file.path().display().to_string());
+    let from = if settings.mirrored { format!("{from} in a mirror") } else { from };
     format!(
         "{ants} ants on {place}, seed {seed}, from {from} with gain {gain:?}; {rules}; {actions}; \
          entropy {entropy}, discount {discount}"

@@ -161,6 +161,7 @@ fn settings_out_of_range_are_named() {
         (with(Rules { reach: 2.5, ..rules }), "maze", "2.5"),
         (with(Rules { paid_to_goal: true, ..rules }), "paid-to-goal", "a spread of 0"),
         (TrainSettings { discount: 1.0, ..settings.clone() }, "discount", "1"),
+        (TrainSettings { mirrored: true, ..settings.clone() }, "mirrored", "none"),
         (TrainSettings { ants: 0, ..settings.clone() }, "ants", "0"),
     ] {
         let message = train(&wrong, &crate::silent).unwrap_err().to_string();
