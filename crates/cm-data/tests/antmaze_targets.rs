@@ -11,17 +11,11 @@ use cm_envs::mujoco::Mujoco;
 const EPISODES: usize = 32;
 /// Figures of the shipped expert's data outside D4RL's range, as `docs/antmaze.md` has them: the
 /// range is taken to reach as far.
-const OUTSIDE: [(Task, &str, f64); 10] = [
-    (Task::Umaze, "stuck episodes", 0.73),
-    (Task::Umaze, "episodes that touch it", 0.70),
-    (Task::UmazeDiverse, "stuck episodes", 0.77),
-    (Task::UmazeDiverse, "episodes that touch it", 0.88),
-    (Task::MediumPlay, "median steps of those", 515.0),
-    (Task::MediumPlay, "rows near the evaluation's goal", 0.0015),
-    (Task::LargePlay, "median steps of those", 554.0),
-    (Task::LargePlay, "largest deviation of a motor", 0.901),
-    (Task::LargePlay, "rows near the evaluation's goal", 0.003),
-    (Task::LargePlay, "episodes that touch it", 0.043),
+const OUTSIDE: [(Task, &str, f64); 4] = [
+    (Task::Umaze, "median steps of those", 343.0),
+    (Task::UmazeDiverse, "stuck episodes", 0.67),
+    (Task::MediumPlay, "episodes that flip", 0.435),
+    (Task::MediumPlay, "rows on the back", 0.22),
 ];
 
 /// How far a figure of the sample may be outside the range of D4RL's data: for shares of episodes
