@@ -166,7 +166,8 @@ mod tests {
                 let found = policy_input(image.state(), [0.6, -0.8]);
                 assert!(expected.iter().zip(&found).all(|(a, b)| (a - b).abs() < 1e-6));
                 // Both begin anew, so that the solver remembers nothing of the step before.
-                ant.place(&ant.state().to_owned()).unwrap();
+                let state = *ant.state();
+                ant.place(&state).unwrap();
                 ant.step(&action).unwrap();
                 image.step(&seen_action(&action)).unwrap();
                 let (expected, found) = (seen(ant.state()), image.state());
