@@ -84,15 +84,12 @@ fn row(values: &[f32], image: impl Fn(usize) -> Image) -> Vec<f32> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-
     use cm_envs::ant_maze::{Ant, STATE, policy_input, standing};
-    use cm_envs::mujoco::Mujoco;
     use cm_random::{Philox, unit_f32};
     use rand_core::Rng;
 
     use super::*;
-    use crate::expert::{Expert, ExpertFile};
+    use crate::expert::{Expert, ExpertFile, simulator};
 
     fn seen(state: &[f64; STATE]) -> [f64; STATE] {
         let mut image = *state;
@@ -145,14 +142,7 @@ mod tests {
     /// image.
     #[test]
     fn the_body_moves_as_its_image_does() {
-        let mujoco = match Mujoco::find() {
-            Ok(mujoco) => mujoco,
-            Err(reason) => {
-                assert!(std::env::var_os("CM_REQUIRE_MUJOCO").is_none(), "{reason}");
-                let _ = writeln!(std::io::stderr(), "SKIPPED a mirrored ant: {reason}");
-                return;
-            }
-        };
+        let Some(mujoco) = simulator("a mirrored ant") else { return };
         let model = Ant::model(&mujoco, None).unwrap();
         let (mut ant, mut image) = (Ant::new(&model).unwrap(), Ant::new(&model).unwrap());
         let mut random = Philox::new(7).stream(0, 0);
