@@ -201,12 +201,12 @@ fn reproduce(scratch: &Path, further: &[&str]) -> (bool, String) {
     run(command.arg("--out").arg(scratch.join("out")))
 }
 
-/// One episode of umaze's data by `recipe` at the place where the experiment looks for D4RL's.
-fn generate_episode(scratch: &Path, recipe: &str) -> PathBuf {
+/// One episode of umaze's data at the place where the experiment looks for D4RL's.
+fn generate_episode(scratch: &Path, further: &[&str]) -> PathBuf {
     let file = scratch.join("data/antmaze-umaze-v2-generated.cmdata");
     let mut command = Command::new(env!("CARGO_BIN_EXE_cm"));
     command.args(["data", "generate", "antmaze-umaze", "--transitions", "701"]);
-    let (ok, text) = run(command.args(["--recipe", recipe, "--out"]).arg(&file));
+    let (ok, text) = run(command.args(further).arg("--out").arg(&file));
     assert!(ok, "{text}");
     file
 }
@@ -222,7 +222,7 @@ fn the_experiment_is_reproduced_in_the_small_on_data_that_is_there() {
     let (ok, text) = reproduce(&["--list-data"]);
     let state = |text: &str| text.split_whitespace().nth(1).map(str::to_owned);
     assert!(ok && state(&text).as_deref() == Some("missing"), "{text}");
-    generate_episode(scratch.path(), "d4rl");
+    generate_episode(scratch.path(), &[]);
     let (ok, text) = reproduce(&["--list-data"]);
     assert!(ok && state(&text).as_deref() == Some("there"), "{text}");
     let (ok, text) = reproduce(&[]);
@@ -243,7 +243,7 @@ fn a_table_goes_on_where_it_was_and_shows_best_and_last_with_errors() {
         return;
     }
     let scratch = tempfile::tempdir().unwrap();
-    generate_episode(scratch.path(), "d4rl");
+    generate_episode(scratch.path(), &[]);
     // The preset's own networks, but narrow ones for a test.
     let budget = ["--preset", "half", "--hidden", "16,16", "--batch", "8", "--evaluate-every", "2"];
     let cell = |folder: &str, steps: &str| {
@@ -296,7 +296,7 @@ fn data_of_another_recipe_or_task_is_refused_by_name() {
         return;
     }
     let scratch = tempfile::tempdir().unwrap();
-    let file = generate_episode(scratch.path(), "clean");
+    let file = generate_episode(scratch.path(), &["--recipe", "clean"]);
     let small = ["--small", "--methods", "gcbc", "--steps", "2"];
     let (ok, text) = reproduce(scratch.path(), &small);
     let name = file.file_name().unwrap().to_str().unwrap();
@@ -312,4 +312,23 @@ fn data_of_another_recipe_or_task_is_refused_by_name() {
     let (ok, text) = reproduce(scratch.path(), &small);
     assert!(!ok && text.contains(name) && text.contains("nothing says how it was made"), "{text}");
     assert!(!scratch.path().join("out").exists());
+}
+
+#[test]
+fn data_of_another_walking_policy_is_used_only_where_it_is_named() {
+    if !has_mujoco("data_of_another_walking_policy_is_used_only_where_it_is_named") {
+        return;
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    let expert = concat!(env!("CARGO_MANIFEST_DIR"), "/../cm-data/expert/ant_expert.safetensors");
+    generate_episode(scratch.path(), &["--expert", expert]);
+    let small = ["--small", "--methods", "gcbc", "--steps", "2"];
+    let (ok, text) = reproduce(scratch.path(), &small);
+    assert!(!ok && text.contains("holds data of walking policy `"), "{text}");
+    assert!(!scratch.path().join("out").exists());
+    let (ok, text) = reproduce(scratch.path(), &[&small[..], &["--expert", expert]].concat());
+    assert!(ok && text.contains("ant_expert.safetensors"), "{text}");
+    let downloaded = ["--data", "downloaded", "--expert", expert];
+    let (ok, text) = reproduce(scratch.path(), &downloaded);
+    assert!(!ok && text.contains("--expert: nobody walks"), "{text}");
 }

@@ -120,7 +120,7 @@ pub enum Error {
         /// The settings that differ.
         names: Vec<String>,
     },
-    /// A file holds data of another recipe or task than is asked for.
+    /// A file holds data of another recipe, task or walking policy than is asked for.
     #[error(
         "{} holds data of {what} `{found}`, expected `{expected}`; delete it, choose another \
          folder, or ask for that {what}",
@@ -129,11 +129,11 @@ pub enum Error {
     OtherData {
         /// The file.
         path: PathBuf,
-        /// `recipe` or `task`.
+        /// `recipe`, `task` or `walking policy`.
         what: &'static str,
-        /// Its name as it is asked for.
-        expected: &'static str,
-        /// Its name as it is described.
+        /// Its name, or the checksum of its file, as it is asked for.
+        expected: String,
+        /// The same as it is described.
         found: String,
     },
     /// A folder holds the training of an expert with other settings.

@@ -4,6 +4,7 @@
 mod evaluate;
 mod mirror;
 mod policy;
+mod published;
 mod train;
 
 pub use evaluate::{EvaluateSettings, Evaluator, Walks};

@@ -1,5 +1,4 @@
-//! A policy that walks in a given direction: normalised inputs, two hidden layers with tanh, and a
-//! distribution of actions.
+//! A policy that walks in a given direction: two hidden layers and a distribution of actions.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -9,12 +8,13 @@ use cm_nn::Snapshot;
 use cm_random::{Stream, normal_pair};
 use rand_core::Rng;
 
+use super::published;
 use crate::{Error, Result, sha256_of_bytes};
 
 /// Added to the variance of an input before its root is taken.
 pub(super) const VARIANCE_FLOOR: f32 = 1e-6;
 /// Normalised inputs are clipped to this.
-const INPUT_LIMIT: f32 = 10.0;
+pub(super) const INPUT_LIMIT: f32 = 10.0;
 
 /// The name of the bounds of standard deviations in the file of a squashed policy.
 pub(super) const BOUNDS: &str = "policy/deviation_bounds";
@@ -55,7 +55,7 @@ pub enum ExpertFile {
     D4rl,
     /// From this crate: the one that seldom falls and knows its way around walls.
     Clean,
-    /// From a file of the same form.
+    /// From a file of the same form, or of the form of the policy that D4RL has published.
     File(PathBuf),
 }
 
@@ -87,7 +87,7 @@ impl ExpertFile {
     }
 }
 
-/// A walking policy: the one that is shipped, or one of the same form.
+/// A walking policy: one that is shipped, one of the same form, or D4RL's own.
 ///
 /// ```
 /// use cm_data::expert::{Expert, ExpertFile};
@@ -100,27 +100,39 @@ impl ExpertFile {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Expert {
-    sha256: String,
-    mean: Vec<f32>,
-    scale: Vec<f32>,
-    layers: Vec<Layer>,
-    deviations: Deviations,
+    pub(super) sha256: String,
+    pub(super) input: Input,
+    pub(super) layers: Vec<Layer>,
+    /// Between the layers.
+    pub(super) activation: fn(f32) -> f32,
+    pub(super) deviations: Deviations,
+}
+
+/// What is done to inputs before the first layer.
+#[derive(Clone, Debug)]
+pub(super) struct Input {
+    pub(super) mean: Vec<f32>,
+    pub(super) scale: Vec<f32>,
+    /// What comes of that is clipped to this.
+    pub(super) limit: f32,
 }
 
 /// Where standard deviations come from.
 #[derive(Clone, Debug)]
-enum Deviations {
-    /// One for each motor.
+pub(super) enum Deviations {
+    /// One for each motor; actions are clipped.
     Free(Vec<f32>),
     /// From the network's further outputs; actions are squashed.
     Bounded { low: f32, high: f32 },
+    /// Their logarithms are the network's further outputs; actions are squashed.
+    Exponential { lowest: f32, highest: f32 },
 }
 
 #[derive(Clone, Debug)]
-struct Layer {
+pub(super) struct Layer {
     /// `[inputs, outputs]`, row by row.
-    weight: Vec<f32>,
-    bias: Vec<f32>,
+    pub(super) weight: Vec<f32>,
+    pub(super) bias: Vec<f32>,
 }
 
 impl Expert {
@@ -131,8 +143,11 @@ impl Expert {
             |reason: String| Error::content(file.path(), format!("not an expert: {reason}"));
         let snapshot =
             Snapshot::from_safetensors(&bytes).map_err(|error| refused(error.to_string()))?;
-        let expert = Self::from_snapshot(&snapshot).map_err(refused)?;
-        Ok(Self { sha256: sha256_of_bytes(&bytes), ..expert })
+        let expert = match published::is_published(&snapshot) {
+            true => published::from_snapshot(&snapshot),
+            false => Self::from_snapshot(&snapshot),
+        };
+        Ok(Self { sha256: sha256_of_bytes(&bytes), ..expert.map_err(refused)? })
     }
 
     /// The checksum of its file.
@@ -141,25 +156,12 @@ impl Expert {
     }
 
     fn from_snapshot(snapshot: &Snapshot) -> Result<Self, String> {
-        let matrix = |name: &str, shape: [usize; 2]| {
-            let matrix = snapshot.get(name).ok_or_else(|| format!("it has no `{name}`"))?;
-            if matrix.shape != shape {
-                return Err(format!("`{name}` has shape {:?}, expected {shape:?}", matrix.shape));
-            }
-            if matrix.values.iter().any(|value| !value.is_finite()) {
-                return Err(format!("`{name}` holds numbers that are not finite"));
-            }
-            Ok(matrix.values.clone())
-        };
+        let matrix = |name: &str, shape| matrix(snapshot, name, shape);
         let variance = matrix("input/variance", [1, STATE])?;
         if variance.iter().any(|&variance| variance < 0.0) {
             return Err("`input/variance` holds negative numbers".to_owned());
         }
-        let width = |index: usize| {
-            let name = format!("policy/linear_{index}/b");
-            let bias = snapshot.get(&name).ok_or_else(|| format!("it has no `{name}`"))?;
-            Ok::<_, String>(bias.shape[1])
-        };
+        let width = |index: usize| width(snapshot, &format!("policy/linear_{index}/b"));
         let (deviations, outputs) = match snapshot.get(BOUNDS) {
             None => {
                 let logarithms = matrix("log_deviation", [1, ACTION])?;
@@ -182,9 +184,13 @@ impl Expert {
         let scale = |variance: &f32| (variance + VARIANCE_FLOOR).sqrt().recip();
         Ok(Self {
             sha256: String::new(),
-            mean: matrix("input/mean", [1, STATE])?,
-            scale: variance.iter().map(scale).collect(),
+            input: Input {
+                mean: matrix("input/mean", [1, STATE])?,
+                scale: variance.iter().map(scale).collect(),
+                limit: INPUT_LIMIT,
+            },
             layers: (0..3).map(layer).collect::<Result<_, _>>()?,
+            activation: f32::tanh,
             deviations,
         })
     }
@@ -205,6 +211,9 @@ impl Expert {
             Deviations::Free(deviations) => deviations[index],
             Deviations::Bounded { low, high } => {
                 low + (high - low) / (1.0 + (-outputs[ACTION + index]).exp())
+            }
+            &Deviations::Exponential { lowest, highest } => {
+                outputs[ACTION + index].clamp(lowest, highest).exp()
             }
         };
         for index in (0..ACTION).step_by(2) {
@@ -234,12 +243,13 @@ impl Expert {
     fn carried_out(&self, action: f32) -> f32 {
         match self.deviations {
             Deviations::Free(_) => action.clamp(-1.0, 1.0),
-            Deviations::Bounded { .. } => action.tanh(),
+            Deviations::Bounded { .. } | Deviations::Exponential { .. } => action.tanh(),
         }
     }
 
     fn outputs(&self, input: &[f32; STATE]) -> Vec<f32> {
-        let mut values: Vec<f32> = normalise(input, &self.mean, &self.scale).collect();
+        let Input { mean, scale, limit } = &self.input;
+        let mut values: Vec<f32> = normalise(input, mean, scale, *limit).collect();
         for (index, layer) in self.layers.iter().enumerate() {
             let mut next = layer.bias.clone();
             for (&value, row) in values.iter().zip(layer.weight.chunks_exact(next.len())) {
@@ -248,7 +258,7 @@ impl Expert {
                 }
             }
             if index + 1 < self.layers.len() {
-                next.iter_mut().for_each(|value| *value = value.tanh());
+                next.iter_mut().for_each(|value| *value = (self.activation)(*value));
             }
             values = next;
         }
@@ -256,10 +266,40 @@ impl Expert {
     }
 }
 
-/// Inputs in units of their standard deviations.
-pub(super) fn normalise(input: &[f32], mean: &[f32], scale: &[f32]) -> impl Iterator<Item = f32> {
+/// The matrix called `name`, of that shape and finite.
+pub(super) fn matrix(
+    snapshot: &Snapshot,
+    name: &str,
+    shape: [usize; 2],
+) -> Result<Vec<f32>, String> {
+    let matrix = snapshot.get(name).ok_or_else(|| format!("it has no `{name}`"))?;
+    if matrix.shape != shape {
+        return Err(format!("`{name}` has shape {:?}, expected {shape:?}", matrix.shape));
+    }
+    if matrix.values.iter().any(|value| !value.is_finite()) {
+        return Err(format!("`{name}` holds numbers that are not finite"));
+    }
+    Ok(matrix.values.clone())
+}
+
+/// How many numbers the bias called `name` has.
+pub(super) fn width(snapshot: &Snapshot, name: &str) -> Result<usize, String> {
+    let bias = snapshot.get(name).ok_or_else(|| format!("it has no `{name}`"))?;
+    if bias.values.is_empty() {
+        return Err(format!("`{name}` is empty"));
+    }
+    Ok(bias.shape[1])
+}
+
+/// Inputs in units of their standard deviations, clipped to `limit`.
+pub(super) fn normalise(
+    input: &[f32],
+    mean: &[f32],
+    scale: &[f32],
+    limit: f32,
+) -> impl Iterator<Item = f32> {
     let numbers = input.iter().zip(mean).zip(scale);
-    numbers.map(|((x, mean), scale)| ((x - mean) * scale).clamp(-INPUT_LIMIT, INPUT_LIMIT))
+    numbers.map(move |((x, mean), scale)| ((x - mean) * scale).clamp(-limit, limit))
 }
 
 #[cfg(test)]

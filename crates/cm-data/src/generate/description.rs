@@ -7,6 +7,7 @@ use cm_envs::ant_maze::{Recipe, Task};
 use super::plan::Plan;
 use super::targets::{Comparison, compare};
 use super::{Report, Statistics};
+use crate::expert::Expert;
 use crate::{Error, Result};
 
 /// How a data set was generated, and what is in it.
@@ -36,27 +37,31 @@ impl Description {
         })
     }
 
-    /// Refuses the data set in `file` unless `recipe` made it for `task`.
+    /// Refuses the data set in `file` unless `recipe` made it for `task`, `expert` walking.
     ///
     /// ```
     /// use cm_data::Description;
+    /// use cm_data::expert::{Expert, ExpertFile};
     /// use cm_envs::ant_maze::{Recipe, Task};
     ///
     /// let folder = tempfile::tempdir()?;
     /// let file = folder.path().join("walks.cmdata");
-    /// let error = Description::ensure(&file, Task::Umaze, Recipe::D4rl).unwrap_err();
+    /// let expert = Expert::open(&ExpertFile::D4rl)?;
+    /// let error = Description::ensure(&file, Task::Umaze, Recipe::D4rl, &expert).unwrap_err();
     /// assert!(error.to_string().contains("nothing says how it was made"));
-    /// # Ok::<(), std::io::Error>(())
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn ensure(file: &Path, task: Task, recipe: Recipe) -> Result<()> {
+    pub fn ensure(file: &Path, task: Task, recipe: Recipe, expert: &Expert) -> Result<()> {
         let Some(plan) = Plan::load(&file.with_extension("toml"))? else {
             return Err(Error::content(file, UNKNOWN));
         };
-        for (what, expected, found) in
-            [("recipe", recipe.name(), plan.recipe), ("task", task.name(), plan.task)]
-        {
+        for (what, expected, found) in [
+            ("recipe", recipe.name(), plan.recipe),
+            ("task", task.name(), plan.task),
+            ("walking policy", expert.sha256(), plan.expert_sha256),
+        ] {
             if expected != found {
-                let path = file.to_owned();
+                let (path, expected) = (file.to_owned(), expected.to_owned());
                 return Err(Error::OtherData { path, what, expected, found });
             }
         }

@@ -4,7 +4,7 @@ use bincode::{Decode, Encode};
 use cm_envs::ant_maze::STATE;
 use cm_nn::{Matrix, Snapshot};
 
-use crate::expert::policy::{VARIANCE_FLOOR, normalise};
+use crate::expert::policy::{INPUT_LIMIT, VARIANCE_FLOOR, normalise};
 
 /// How many inputs a statistic from a file stands for.
 const TRUSTED: f64 = 1e6;
@@ -46,7 +46,9 @@ impl Inputs {
         let mean: Vec<f32> = self.mean.iter().map(|&x| x as f32).collect();
         let scale: Vec<f32> =
             self.variance.iter().map(|&x| (x as f32 + VARIANCE_FLOOR).sqrt().recip()).collect();
-        rows.chunks_exact(STATE).flat_map(|row| normalise(row, &mean, &scale)).collect()
+        rows.chunks_exact(STATE)
+            .flat_map(|row| normalise(row, &mean, &scale, INPUT_LIMIT))
+            .collect()
     }
 
     pub(super) fn snapshot(&self) -> Snapshot {
