@@ -136,7 +136,8 @@ impl QrlSettings {
     /// The offline maze runs of the QRL paper's own code: IQE over 2048 features in 64 groups,
     /// 1024-wide networks, margin 0.25 squared, a multiplier that starts at 0.01, behaviour cloning
     /// by log-density with weight 0.05 to 1. The learning rates of metric and policy fall to 0 along
-    /// a cosine, over the 200,000 steps of those runs.
+    /// a cosine, over the 200,000 steps of those runs. Distances are pushed up to 500, as in the
+    /// script that its later copies have; its first versions left the 15 of short episodes.
     pub fn original() -> Self {
         let network = |layers| MlpSettings { hidden: vec![1024; layers], ..Default::default() };
         let adam = |learning_rate| AdamSettings { learning_rate, ..Default::default() };
@@ -156,8 +157,8 @@ impl QrlSettings {
                 encoder: network(3),
                 residual: network(3),
             },
-            push_offset: 15.0,
-            push_sharpness: 0.1,
+            push_offset: 500.0,
+            push_sharpness: 0.01,
             step_cost: 1.0,
             margin: 0.0625,
             transition_weight: 1.0,

@@ -41,7 +41,8 @@ struct EvaluateArguments {
     /// How waypoints are disturbed and actions drawn: d4rl, d4rl-code or clean.
     #[arg(long, default_value_t = Recipe::D4rl)]
     recipe: Recipe,
-    /// A file of the same form as the one shipped for the recipe, which is used if none is given.
+    /// A walking policy of ours, or D4RL's own brought to safetensors; the one that is shipped for
+    /// the recipe if not given.
     #[arg(long, value_name = "FILE")]
     expert: Option<PathBuf>,
     /// How the cell of a place is found: floor (D4RL's rule) or round.

@@ -218,7 +218,6 @@ impl Training {
     /// Starts a training, or goes on with the one in the folder.
     fn open(settings: &TrainSettings) -> Result<Self> {
         let TrainSettings { folder, maze, ants, seed, rules, .. } = settings;
-        output::make_folder(folder)?;
         let TrainSettings { actions, gain, entropy, discount, .. } = *settings;
         let learning = Settings { actions, gain, entropy, discount, ..Settings::default() };
         let mut learner = Learner::new(learning, *seed)?;
@@ -253,6 +252,7 @@ impl Training {
         if iteration == 0 && settings.from.is_none() {
             learner.inputs.update(&herd.inputs());
         }
+        output::make_folder(folder)?;
         let (folder, maze, seed, rules) = (folder.clone(), *maze, *seed, *rules);
         let keep_every = settings.keep_every;
         Ok(Self { folder, plan, mujoco, maze, rules, keep_every, seed, learner, herd, iteration })

@@ -166,3 +166,14 @@ fn settings_out_of_range_are_named() {
     }
     assert!(!Path::new("never-made").exists());
 }
+
+#[test]
+fn an_expert_that_is_refused_leaves_no_folder() {
+    let scratch = tempfile::tempdir().unwrap();
+    let (out, file) = (scratch.path().join("out"), scratch.path().join("walks.safetensors"));
+    std::fs::write(&file, "walks").unwrap();
+    let from = Some(ExpertFile::File(file));
+    let message = train(&TrainSettings { from, ..settings(&out) }, &crate::silent).unwrap_err();
+    assert!(message.to_string().contains("walks.safetensors: not an expert"), "{message}");
+    assert!(!out.exists());
+}
