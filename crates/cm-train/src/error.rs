@@ -88,6 +88,9 @@ pub enum Error {
         /// The method.
         method: &'static str,
     },
+    /// The distance between two states overflowed, or one of them is not finite.
+    #[error("a distance between two states is NaN: expected finite states, near the data")]
+    NotANumber,
     /// States of another width than the model's.
     #[error("{what}: expected {expected} numbers, found {found}")]
     Width {

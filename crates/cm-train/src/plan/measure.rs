@@ -66,7 +66,9 @@ impl<'a, B: Backend> Measure<'a, B> {
         while first < from.rows() {
             let end = (first + rows).min(from.rows());
             let part = self.metric.pairs(&from.slice_rows(first..end)?, to)?;
-            distances.extend(part.to_vec()?.into_iter().map(|distance| distance.max(0.0)));
+            for distance in part.to_vec()? {
+                distances.push(cut_off(distance)?);
+            }
             first = end;
         }
         Ok(distances)
@@ -74,8 +76,15 @@ impl<'a, B: Backend> Measure<'a, B> {
 
     /// From each row of points to the same row of others.
     pub(crate) fn rows(&self, from: &Points<B>, to: &Points<B>) -> Result<Vec<f32>> {
-        let found = self.metric.rows(from, to)?.to_vec()?;
-        Ok(found.into_iter().map(|distance| distance.max(0.0)).collect())
+        self.metric.rows(from, to)?.to_vec()?.into_iter().map(cut_off).collect()
+    }
+}
+
+/// A distance that is not below 0, as a critic's can be. NaN would pass for 0, so it is refused.
+pub(super) fn cut_off(distance: f32) -> Result<f32> {
+    match distance.is_nan() {
+        true => Err(Error::NotANumber),
+        false => Ok(distance.max(0.0)),
     }
 }
 

@@ -3,7 +3,7 @@
 use cm_learner::FixedDistance;
 use cm_nn::Var;
 
-use super::measure::{Measure, Points};
+use super::measure::{Measure, Points, cut_off};
 use crate::{Model, Result};
 
 /// Points that are compared with each other in any order: plain rows of numbers, for any thread.
@@ -85,7 +85,7 @@ impl<'a> Sight<'a> {
     /// From the first of each pair of points to the second.
     pub(super) fn distances(&self, pairs: &[(&[f32], &[f32])]) -> Result<Vec<f32>> {
         if let Some(fixed) = self.fixed {
-            let distance = |(from, to): &(&[f32], &[f32])| Ok(fixed.distance(from, to)?.max(0.0));
+            let distance = |(from, to): &(&[f32], &[f32])| cut_off(fixed.distance(from, to)?);
             return pairs.iter().map(distance).collect();
         }
         let Some((first, _)) = pairs.first() else { return Ok(Vec::new()) };
@@ -136,6 +136,15 @@ mod tests {
             let far = sights[0].measure.pairs(&some, &sights[0].all_points(&quick).unwrap());
             assert!((far.unwrap()[1] - found[16]).abs() <= 1e-5 * (1.0 + found[16]));
             assert!(sights[0].spots(&[1.0]).is_err());
+            // What is no number does not pass for 0.
+            for sight in &sights {
+                let spots = sight.spots(&[f32::NAN, 0.0, 1.0, 2.0]).unwrap();
+                let pair = [(spots.row(0), spots.row(1))];
+                let refused = sight.distances(&pair).unwrap_err().to_string();
+                assert!(refused.contains("is NaN"), "{method:?}: {refused}");
+                let points = sight.all_points(&spots).unwrap();
+                assert!(sight.measure.pairs(&points, &points).is_err(), "{method:?}");
+            }
         }
     }
 }
