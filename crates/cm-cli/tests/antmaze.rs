@@ -41,6 +41,26 @@ fn bytes(path: &Path) -> Vec<u8> {
 }
 
 #[test]
+fn two_that_make_the_same_file_make_it_once() {
+    if !has_mujoco("two_that_make_the_same_file_make_it_once") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("data.cmdata");
+    std::thread::scope(|scope| {
+        let make = || run(&mut generate(&file, &["--threads", "1"]));
+        for maker in [scope.spawn(make), scope.spawn(make)] {
+            let (ok, text) = maker.join().unwrap();
+            assert!(ok, "{text}");
+        }
+    });
+    let names = std::fs::read_dir(folder.path()).unwrap();
+    let mut names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["data.cmdata", "data.png", "data.toml"]);
+}
+
+#[test]
 fn data_is_the_same_for_a_seed_however_it_came_about() {
     if !has_mujoco("data_is_the_same_for_a_seed_however_it_came_about") {
         return;

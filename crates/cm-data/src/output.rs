@@ -1,8 +1,11 @@
-//! Folders for what is written.
+//! Folders for what is written, and whose turn it is to write.
 
-use std::path::Path;
+use std::fs::{File, TryLockError};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
-use crate::{Error, Result};
+use crate::progress::Stage;
+use crate::{Error, Progress, Result};
 
 /// Makes the folder that `path` will be in.
 pub(crate) fn make_parent(path: &Path) -> Result<()> {
@@ -15,4 +18,78 @@ pub(crate) fn make_parent(path: &Path) -> Result<()> {
 /// Makes a folder and those above it.
 pub(crate) fn make_folder(folder: &Path) -> Result<()> {
     std::fs::create_dir_all(folder).map_err(Error::file("create", folder))
+}
+
+/// Keeps other processes from making the same file until it is dropped.
+pub(crate) struct Turn {
+    /// Locked.
+    _file: File,
+    path: PathBuf,
+}
+
+impl Turn {
+    /// Waits while another process is making `output`, and says so.
+    pub(crate) fn wait(output: &Path, progress: Progress<'_>) -> Result<Self> {
+        let path = output.with_extension("lock");
+        let file = File::create(&path).map_err(Error::file("create", &path))?;
+        let locked = match file.try_lock() {
+            Ok(()) => Ok(()),
+            Err(TryLockError::WouldBlock) => {
+                let what = format!("waiting for the process that makes {}", output.display());
+                let _stage = Stage::busy(progress, &what);
+                file.lock()
+            }
+            Err(TryLockError::Error(error)) => Err(error),
+        };
+        match locked {
+            // Some network drives have no locks: there the user has to take care.
+            Err(error) if error.kind() != ErrorKind::Unsupported => {
+                Err(Error::file("lock", &path)(error))
+            }
+            _ => Ok(Self { _file: file, path }),
+        }
+    }
+
+    /// The file is made: whoever waits, or comes later, finds it.
+    pub(crate) fn end(self) -> Result<()> {
+        match std::fs::remove_file(&self.path) {
+            // By the one before, while this one waited.
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            removed => removed.map_err(Error::file("remove", &self.path)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+    use crate::{Event, silent};
+
+    #[test]
+    fn a_file_is_made_by_one_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let output = folder.path().join("walks.cmdata");
+        let first = Turn::wait(&output, &silent).unwrap();
+        let (say, hear) = channel();
+        std::thread::scope(|scope| {
+            let second = scope.spawn(|| {
+                let progress = |event: Event<'_>| {
+                    if let Event::Busy { what } = event {
+                        say.send(what.to_owned()).unwrap();
+                    }
+                };
+                Turn::wait(&output, &progress).unwrap().end()
+            });
+            let waits = hear.recv().unwrap();
+            assert!(waits.ends_with("walks.cmdata") && !second.is_finished(), "{waits}");
+            first.end().unwrap();
+            second.join().unwrap().unwrap();
+        });
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        // Whoever failed leaves its turn to the next.
+        drop(Turn::wait(&output, &silent).unwrap());
+        Turn::wait(&output, &silent).unwrap().end().unwrap();
+    }
 }

@@ -22,6 +22,7 @@ pub use self::statistics::Statistics;
 pub use self::targets::Comparison;
 use crate::expert::{Expert, ExpertFile};
 use crate::files::check_extension;
+use crate::output::Turn;
 use crate::progress::Stage;
 use crate::{Error, Progress, Result, output};
 
@@ -130,10 +131,9 @@ pub fn generate(
         expert_sha256: expert.sha256().to_owned(),
         mujoco: mujoco.version().to_string(),
     };
-    let made = if is_there(output, &plan)? {
-        None
-    } else {
-        Some(make(&plan, settings, &mujoco, &expert, output, progress)?)
+    let made = match is_there(output, &plan)? {
+        true => None,
+        false => make(&plan, settings, &mujoco, &expert, output, progress)?,
     };
     let mut generated = Generated { data: output.to_owned(), made, d4rl_hdf5: None };
     if settings.d4rl_hdf5 {
@@ -159,6 +159,7 @@ fn is_there(output: &Path, plan: &Plan) -> Result<bool> {
     }
 }
 
+/// Nothing if another process has made it meanwhile.
 fn make(
     plan: &Plan,
     settings: &GenerateSettings,
@@ -166,7 +167,11 @@ fn make(
     expert: &Expert,
     output: &Path,
     progress: Progress<'_>,
-) -> Result<(Report, PathBuf)> {
+) -> Result<Option<(Report, PathBuf)>> {
+    let turn = Turn::wait(output, progress)?;
+    if is_there(output, plan)? {
+        return turn.end().map(|()| None);
+    }
     let parts = Parts::open(output, plan, settings)?;
     parts.collect(mujoco, expert, settings.threads, progress)?;
     let _stage = Stage::busy(progress, &format!("writing {}", output.display()));
@@ -176,5 +181,6 @@ fn make(
     coverage.save(&picture, &format!("{}: visits, lighter for more", plan.task))?;
     plan.save(&output.with_extension("toml"), Some(&report))?;
     parts.remove()?;
-    Ok((report, picture))
+    turn.end()?;
+    Ok(Some((report, picture)))
 }

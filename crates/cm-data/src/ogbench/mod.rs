@@ -16,6 +16,7 @@ use self::parts::Parts;
 use self::plan::Plan;
 use crate::expert::{Expert, ExpertFile};
 use crate::files::check_extension;
+use crate::output::Turn;
 use crate::progress::Stage;
 use crate::{Error, Progress, Result, output};
 
@@ -112,6 +113,10 @@ pub fn generate_ogbench(
         if plan.is_done(file)? {
             return Ok(None);
         }
+        let turn = Turn::wait(file, progress)?;
+        if plan.is_done(file)? {
+            return turn.end().map(|()| None);
+        }
         let parts = Parts::open(file, plan, task)?;
         parts.collect(&mujoco, expert.as_ref(), settings.threads, progress)?;
         let _stage = Stage::busy(progress, &format!("writing {}", file.display()));
@@ -119,6 +124,7 @@ pub fn generate_ogbench(
         let figures = OgFigures::of(&Dataset::open(file)?, task)?;
         plan.save(&plan::beside(file), Some(&figures))?;
         parts.remove()?;
+        turn.end()?;
         Ok(Some(figures))
     };
     let training = (output.to_owned(), make(&plan(0, episodes), output)?);

@@ -82,7 +82,8 @@ impl TaskData {
     /// recipe, task or walking policy is refused.
     pub(super) fn get(&self, task: Task) -> anyhow::Result<()> {
         let file = self.file(task);
-        if file.exists() {
+        // With parts beside it, it is being made or was cut off.
+        if file.exists() && !file.with_extension("parts").exists() {
             if self.source == Source::Generated {
                 let shipped = ExpertFile::of(self.recipe);
                 let expert = Expert::open(self.expert.as_ref().unwrap_or(&shipped))?;
