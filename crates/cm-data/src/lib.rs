@@ -26,4 +26,5 @@ pub use generate::{
 };
 pub use manifest::{FileEntry, Manifest};
 pub use ogbench::{OgFigures, OgGenerated, OgSettings, generate_ogbench, og_generated_name};
+pub use output::is_unfinished;
 pub use progress::{Event, Progress, Unit, silent};

@@ -20,6 +20,23 @@ pub(crate) fn make_folder(folder: &Path) -> Result<()> {
     std::fs::create_dir_all(folder).map_err(Error::file("create", folder))
 }
 
+/// Whether generated data is being made, or was cut off: its parts are there and its description is
+/// not.
+///
+/// ```
+/// let folder = tempfile::tempdir()?;
+/// let file = folder.path().join("antmaze-umaze-v2-generated.cmdata");
+/// std::fs::create_dir(file.with_extension("parts"))?;
+/// assert!(cm_data::is_unfinished(&file));
+/// std::fs::write(file.with_extension("toml"), "")?;
+/// assert!(!cm_data::is_unfinished(&file));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn is_unfinished(output: &Path) -> bool {
+    let beside = |extension| output.with_extension(extension).exists();
+    beside("parts") && !beside("toml")
+}
+
 /// Keeps other processes from making the same file until it is dropped.
 pub(crate) struct Turn {
     /// Locked.
@@ -28,8 +45,25 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
+    /// The turn to make `output`; nothing if it is made, by another process that was waited for
+    /// perhaps.
+    pub(crate) fn to_make(
+        output: &Path,
+        progress: Progress<'_>,
+        is_made: impl Fn() -> Result<bool>,
+    ) -> Result<Option<Self>> {
+        if is_made()? {
+            return Ok(None);
+        }
+        let turn = Self::wait(output, progress)?;
+        match is_made()? {
+            true => turn.end().map(|()| None),
+            false => Ok(Some(turn)),
+        }
+    }
+
     /// Waits while another process is making `output`, and says so.
-    pub(crate) fn wait(output: &Path, progress: Progress<'_>) -> Result<Self> {
+    fn wait(output: &Path, progress: Progress<'_>) -> Result<Self> {
         let path = output.with_extension("lock");
         let file = File::create(&path).map_err(Error::file("create", &path))?;
         let locked = match file.try_lock() {
@@ -80,16 +114,19 @@ mod tests {
                         say.send(what.to_owned()).unwrap();
                     }
                 };
-                Turn::wait(&output, &progress).unwrap().end()
+                Turn::to_make(&output, &progress, || Ok(output.exists())).unwrap()
             });
             let waits = hear.recv().unwrap();
             assert!(waits.ends_with("walks.cmdata") && !second.is_finished(), "{waits}");
+            std::fs::write(&output, "walks").unwrap();
             first.end().unwrap();
-            second.join().unwrap().unwrap();
+            assert!(second.join().unwrap().is_none());
         });
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
         // Whoever failed leaves its turn to the next.
-        drop(Turn::wait(&output, &silent).unwrap());
-        Turn::wait(&output, &silent).unwrap().end().unwrap();
+        std::fs::remove_file(&output).unwrap();
+        let turn = || Turn::to_make(&output, &silent, || Ok(output.exists())).unwrap();
+        drop(turn().unwrap());
+        turn().unwrap().end().unwrap();
     }
 }

@@ -22,7 +22,7 @@ pub use self::statistics::Statistics;
 pub use self::targets::Comparison;
 use crate::expert::{Expert, ExpertFile};
 use crate::files::check_extension;
-use crate::output::Turn;
+use crate::output::{Turn, is_unfinished};
 use crate::progress::Stage;
 use crate::{Error, Progress, Result, output};
 
@@ -131,9 +131,13 @@ pub fn generate(
         expert_sha256: expert.sha256().to_owned(),
         mujoco: mujoco.version().to_string(),
     };
-    let made = match is_there(output, &plan)? {
-        true => None,
-        false => make(&plan, settings, &mujoco, &expert, output, progress)?,
+    let made = match Turn::to_make(output, progress, || is_there(output, &plan))? {
+        None => None,
+        Some(turn) => {
+            let made = make(&plan, settings, &mujoco, &expert, output, progress)?;
+            turn.end()?;
+            Some(made)
+        }
     };
     let mut generated = Generated { data: output.to_owned(), made, d4rl_hdf5: None };
     if settings.d4rl_hdf5 {
@@ -154,12 +158,11 @@ fn is_there(output: &Path, plan: &Plan) -> Result<bool> {
     match found {
         Some(found) => plan.ensure_same(&found, output, "was generated with").map(|()| true),
         // Cut off between the data and its description.
-        None if output.with_extension("parts").exists() => Ok(false),
+        None if is_unfinished(output) => Ok(false),
         None => Err(Error::content(output, description::UNKNOWN)),
     }
 }
 
-/// Nothing if another process has made it meanwhile.
 fn make(
     plan: &Plan,
     settings: &GenerateSettings,
@@ -167,11 +170,7 @@ fn make(
     expert: &Expert,
     output: &Path,
     progress: Progress<'_>,
-) -> Result<Option<(Report, PathBuf)>> {
-    let turn = Turn::wait(output, progress)?;
-    if is_there(output, plan)? {
-        return turn.end().map(|()| None);
-    }
+) -> Result<(Report, PathBuf)> {
     let parts = Parts::open(output, plan, settings)?;
     parts.collect(mujoco, expert, settings.threads, progress)?;
     let _stage = Stage::busy(progress, &format!("writing {}", output.display()));
@@ -181,6 +180,5 @@ fn make(
     coverage.save(&picture, &format!("{}: visits, lighter for more", plan.task))?;
     plan.save(&output.with_extension("toml"), Some(&report))?;
     parts.remove()?;
-    turn.end()?;
-    Ok(Some((report, picture)))
+    Ok((report, picture))
 }

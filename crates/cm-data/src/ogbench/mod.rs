@@ -110,13 +110,9 @@ pub fn generate_ogbench(
         mujoco: mujoco.version().to_string(),
     };
     let make = |plan: &Plan, file: &Path| -> Result<Option<OgFigures>> {
-        if plan.is_done(file)? {
+        let Some(turn) = Turn::to_make(file, progress, || plan.is_done(file))? else {
             return Ok(None);
-        }
-        let turn = Turn::wait(file, progress)?;
-        if plan.is_done(file)? {
-            return turn.end().map(|()| None);
-        }
+        };
         let parts = Parts::open(file, plan, task)?;
         parts.collect(&mujoco, expert.as_ref(), settings.threads, progress)?;
         let _stage = Stage::busy(progress, &format!("writing {}", file.display()));

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::OgFigures;
+use crate::output::is_unfinished;
 use crate::{Error, Result};
 
 /// The settings of a generated file, kept beside it.
@@ -44,7 +45,7 @@ impl Plan {
         match Self::load(&beside(file))? {
             Some(found) => self.ensure_same(&found, file, "was generated with").map(|()| true),
             // Cut off between the data and its description.
-            None if file.with_extension("parts").exists() => Ok(false),
+            None if is_unfinished(file) => Ok(false),
             None => {
                 let reason = "nothing says how it was made; delete it, or write to another file";
                 Err(Error::content(file, reason))

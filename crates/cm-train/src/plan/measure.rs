@@ -80,7 +80,7 @@ impl<'a, B: Backend> Measure<'a, B> {
     }
 }
 
-/// A distance that is not below 0, as a critic's can be. NaN would pass for 0, so it is refused.
+/// 0 for a distance below it, which a critic's can be; NaN would pass for that, so it is refused.
 pub(super) fn cut_off(distance: f32) -> Result<f32> {
     match distance.is_nan() {
         true => Err(Error::NotANumber),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use cm_data::expert::{Expert, ExpertFile};
-use cm_data::{Cache, Description, GenerateSettings, generated_name};
+use cm_data::{Cache, Description, GenerateSettings, generated_name, is_unfinished};
 use cm_envs::ant_maze::{Recipe, Task};
 
 use super::Arguments;
@@ -82,8 +82,7 @@ impl TaskData {
     /// recipe, task or walking policy is refused.
     pub(super) fn get(&self, task: Task) -> anyhow::Result<()> {
         let file = self.file(task);
-        // With parts beside it, it is being made or was cut off.
-        if file.exists() && !file.with_extension("parts").exists() {
+        if file.exists() && !is_unfinished(&file) {
             if self.source == Source::Generated {
                 let shipped = ExpertFile::of(self.recipe);
                 let expert = Expert::open(self.expert.as_ref().unwrap_or(&shipped))?;

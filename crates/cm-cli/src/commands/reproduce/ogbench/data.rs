@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use cm_data::{Cache, DownloadSettings, Manifest, OgSettings, ensure_task, og_generated_name};
+use cm_data::{
+    Cache, DownloadSettings, Manifest, OgSettings, ensure_task, is_unfinished, og_generated_name,
+};
 use cm_envs::ogbench::OgTask;
 
 use crate::bars::Bars;
@@ -61,7 +63,7 @@ impl TaskData {
     /// another task is refused.
     pub(super) fn get(&self, task: OgTask) -> anyhow::Result<()> {
         let file = self.file(task);
-        if file.exists() {
+        if file.exists() && !is_unfinished(&file) {
             return Ok(ensure_task(&file, &task.name())?);
         }
         println!("getting {task}: {}", file.display());
