@@ -32,7 +32,6 @@ enum Experiment {
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let Arguments { experiment, device } = arguments;
-    let device = super::device(device)?;
     match experiment {
         Experiment::Pointmaze(arguments) => point_maze::run(&arguments, device),
         Experiment::Antmaze(arguments) => ant_maze::run(&arguments, device),

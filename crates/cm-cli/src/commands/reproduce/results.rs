@@ -140,6 +140,12 @@ impl Results {
         self.seeds.iter().filter_map(|rows| rows.last()).map(|row| row.step).max().unwrap_or(0)
     }
 
+    /// The last step that was evaluated of every seed.
+    pub(in crate::commands) fn reached(&self) -> u64 {
+        let last = self.seeds.iter().map(|rows| rows.last().map_or(0, |row| row.step));
+        last.min().unwrap_or(0)
+    }
+
     /// One number for each seed, and their spread.
     fn over_seeds(&self, number: impl Fn(&[EvaluationRow]) -> Option<f64>) -> Option<Spread> {
         spread(&self.seeds.iter().filter_map(|rows| number(rows)).collect::<Vec<_>>())

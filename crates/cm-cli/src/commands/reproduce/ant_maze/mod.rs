@@ -18,6 +18,7 @@ use cm_train::{AntMazeTask, Device, Job, Method, RunSettings};
 use self::data::{Source, TaskData};
 use self::preset::{Contrast, Origin, Policy, Preset, States};
 use super::training::{check, train_cells};
+use crate::commands::device;
 use crate::config::PlanArguments;
 
 #[derive(clap::Args)]
@@ -113,7 +114,7 @@ pub(crate) struct Arguments {
     report_only: bool,
 }
 
-pub(crate) fn run(arguments: &Arguments, device: Device) -> anyhow::Result<()> {
+pub(crate) fn run(arguments: &Arguments, wanted: Device) -> anyhow::Result<()> {
     let tasks =
         if arguments.tasks.is_empty() { Task::ALL.to_vec() } else { arguments.tasks.clone() };
     let data = TaskData::new(arguments);
@@ -123,6 +124,7 @@ pub(crate) fn run(arguments: &Arguments, device: Device) -> anyhow::Result<()> {
     }
     let jobs = jobs(arguments, &tasks, &data)?;
     if !arguments.report_only {
+        let device = device(wanted)?;
         check(&jobs)?;
         Mujoco::find()?;
         tasks.iter().try_for_each(|&task| data.get(task))?;

@@ -35,8 +35,9 @@ pub(super) fn write(
         arguments.episodes
     ));
     page.link(DATA, "What the data has in it, beside D4RL's own.");
+    let steps = jobs.iter().map(|job| job.settings.steps).max().unwrap_or(0);
     for (title, pick) in PICKS {
-        let table = table(&of_tasks, &arguments.methods, pick);
+        let table = table(&of_tasks, &arguments.methods, pick, steps);
         println!("{title} (trained on {origin}; the paper's in brackets)");
         print_table(&table);
         page.heading(title);

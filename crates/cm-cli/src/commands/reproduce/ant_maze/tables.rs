@@ -20,34 +20,81 @@ pub(super) type Pick = fn(&Results) -> Option<Spread>;
 pub(super) const PICKS: [(&str, Pick); 2] =
     [("Best over training", Results::best), ("At the end of training", Results::last)];
 
-/// Tasks down, methods across, the best of a row marked.
-pub(super) fn table(of_tasks: &OfTasks, methods: &[Method], pick: Pick) -> Vec<Vec<String>> {
+/// Tasks down, methods across, the best of a row marked; below, the mean of the tasks. Runs that have
+/// not come to `steps` say how far they are.
+pub(super) fn table(
+    of_tasks: &OfTasks,
+    methods: &[Method],
+    pick: Pick,
+    steps: u64,
+) -> Vec<Vec<String>> {
     let columns = table_columns(methods, of_tasks.iter().flat_map(|(_, results)| results));
     let titles = columns.iter().map(|&column| title(column));
     let mut table = vec![std::iter::once("task".to_owned()).chain(titles).collect::<Vec<_>>()];
+    let mut sums = vec![Some([0.0, 0.0]); columns.len()];
     for (task, results) in of_tasks {
-        let found = |column| results.iter().find(|result| result.is(column));
-        let mean = |column| Some(pick(found(column)?)?.mean);
-        let top = columns.iter().filter_map(|&column| mean(column)).fold(0.0, f64::max);
-        let cells = columns.iter().map(|&column| {
-            let paper = match paper(*task, column.0).filter(|_| column.1 == Walk::Straight) {
+        let found = columns.iter().map(|&column| {
+            let result = results.iter().find(|result| result.is(column))?;
+            Some((result, pick(result)?))
+        });
+        let found = found.collect::<Vec<_>>();
+        let top = top(found.iter().map(|found| Some(found.as_ref()?.1.mean)));
+        let mut row = vec![task.name().to_owned()];
+        for ((&column, found), sum) in columns.iter().zip(found).zip(&mut sums) {
+            let paper = paper(*task, column.0).filter(|_| column.1 == Walk::Straight);
+            let here = found.as_ref().map(|(_, spread)| spread.mean);
+            *sum = sum.zip(here).map(|([ours, theirs], here)| {
+                [ours + here, theirs + paper.map_or(f64::NAN, |(mean, _)| mean)]
+            });
+            let paper = match paper {
                 Some((mean, Some(error))) => format!(" ({mean:.1} ± {error:.1})"),
                 Some((mean, None)) => format!(" ({mean:.1})"),
                 None => String::new(),
             };
-            let Some((result, spread)) = found(column).and_then(|r| Some((r, pick(r)?))) else {
-                return format!("-{paper}");
+            let Some((result, spread)) = found else {
+                row.push(format!("-{paper}"));
+                continue;
             };
-            let mark = if spread.mean >= top && top > 0.0 { "*" } else { "" };
             let error = match result.seeds.len() {
                 ..2 => String::new(),
                 _ => format!(" ± {:.1}", 100.0 * spread.error),
             };
-            format!("{mark}{:.1}{error}{paper}", 100.0 * spread.mean)
+            let reached = match result.reached() {
+                reached if reached < steps => format!(", to {reached}"),
+                _ => String::new(),
+            };
+            let mark = mark(spread.mean, top);
+            row.push(format!("{mark}{:.1}{error}{reached}{paper}", 100.0 * spread.mean));
+        }
+        table.push(row);
+    }
+    if of_tasks.len() > 1 {
+        let count = of_tasks.len() as f64;
+        let means = sums.iter().map(|sum| sum.map(|[ours, theirs]| [ours / count, theirs / count]));
+        let top = top(means.clone().map(|mean| Some(mean?[0])));
+        let cells = means.map(|mean| match mean {
+            Some([ours, theirs]) if theirs.is_nan() => {
+                format!("{}{:.1}", mark(ours, top), 100.0 * ours)
+            }
+            Some([ours, theirs]) => {
+                format!("{}{:.1} ({theirs:.1})", mark(ours, top), 100.0 * ours)
+            }
+            None => "-".to_owned(),
         });
-        table.push(std::iter::once(task.name().to_owned()).chain(cells).collect());
+        table.push(std::iter::once("mean".to_owned()).chain(cells).collect());
     }
     table
+}
+
+/// The largest of a row's numbers.
+fn top(row: impl Iterator<Item = Option<f64>>) -> f64 {
+    row.flatten().fold(0.0, f64::max)
+}
+
+/// What stands before a number of a row whose largest is `top`; sums of the same shares may differ
+/// in their last digits.
+fn mark(number: f64, top: f64) -> &'static str {
+    if number > 0.0 && number >= top - 1e-9 { "*" } else { "" }
 }
 
 /// Writes `table.csv`, `evaluations.csv` and `runs.csv` into `folder`.
@@ -185,17 +232,37 @@ mod tests {
             ],
         )];
         let methods = [Method::Cmd1, Method::Iql, Method::Qrl];
-        let best = table(&of_tasks, &methods, Results::best);
+        let best = table(&of_tasks, &methods, Results::best, 2000);
         assert_eq!(best[0], ["task", "CMD-1", "IQL", "QRL"]);
         assert_eq!(best[1][1..3], ["*80.0 ± 10.0 (68.0 ± 2.1)", "30.0 (39.6)"]);
         assert_eq!(best[1][3], "- (52.9 ± 2.8)");
-        let last = table(&of_tasks, &methods, Results::last);
-        assert_eq!(last[1][1], "*65.0 ± 5.0 (68.0 ± 2.1)");
+        assert_eq!(best.len(), 2, "no mean of one task");
+        let last = table(&of_tasks, &methods, Results::last, 3000);
+        assert_eq!(last[1][1], "*65.0 ± 5.0, to 2000 (68.0 ± 2.1)");
         let cells = csv(&cells(&of_tasks));
         let lines: Vec<_> = cells.lines().collect();
         let cmd1 = "antmaze-large-play-v2,cmd1,false,2,2000,80.00,10.00,65.00,5.00,68.00,2.10";
         let iql = "antmaze-large-play-v2,iql,false,1,2000,30.00,,30.00,,39.60,";
         assert_eq!(lines[1..], [cmd1, iql]);
+    }
+
+    #[test]
+    fn the_mean_is_of_methods_that_have_every_task() {
+        let result = |method, shares: &[f64]| Results {
+            method,
+            walk: Walk::Straight,
+            seeds: shares.iter().map(|&share| rows(&[share])).collect(),
+        };
+        let of_tasks = [
+            (
+                Task::Umaze,
+                vec![result(Method::Cmd1, &[0.1, 0.2]), result(Method::Gcbc, &[0.2, 0.1])],
+            ),
+            (Task::LargePlay, vec![result(Method::Cmd1, &[0.5, 0.5])]),
+        ];
+        let found = table(&of_tasks, &[Method::Cmd1, Method::Gcbc], Results::best, 0);
+        assert!(found[1][1].starts_with("*15.0") && found[1][2].starts_with("*15.0"), "a tie");
+        assert_eq!(found[3], ["mean", "*32.5 (79.2)", "-"]);
     }
 
     #[test]

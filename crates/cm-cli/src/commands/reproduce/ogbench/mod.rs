@@ -14,6 +14,7 @@ use cm_train::{Device, Job, Method, OgMazeTask, RunSettings};
 
 use self::data::{Source, TaskData};
 use super::training::{check, train_cells};
+use crate::commands::device;
 use crate::config::PlanArguments;
 
 #[derive(clap::Args)]
@@ -81,7 +82,7 @@ pub(crate) struct Arguments {
     report_only: bool,
 }
 
-pub(crate) fn run(arguments: &Arguments, device: Device) -> anyhow::Result<()> {
+pub(crate) fn run(arguments: &Arguments, wanted: Device) -> anyhow::Result<()> {
     let tasks = tasks(arguments);
     let data = TaskData::new(arguments.data, arguments.data_folder.as_deref());
     if arguments.list_data {
@@ -90,6 +91,7 @@ pub(crate) fn run(arguments: &Arguments, device: Device) -> anyhow::Result<()> {
     }
     let jobs = jobs(arguments, &tasks, &data)?;
     if !arguments.report_only {
+        let device = device(wanted)?;
         let nearby = nearby_jobs(arguments, &tasks, &data)?;
         let all = [&nearby[..], &jobs[..]].concat();
         check(&all)?;

@@ -10,6 +10,7 @@ use anyhow::bail;
 use cm_train::{Device, Job, Method, PointMazeTask, RunSettings};
 
 use super::training::{check, train};
+use crate::commands::device;
 use crate::config::PlanArguments;
 
 #[derive(clap::Args)]
@@ -57,12 +58,13 @@ pub(crate) struct Arguments {
     report_only: bool,
 }
 
-pub(crate) fn run(arguments: &Arguments, device: Device) -> anyhow::Result<()> {
+pub(crate) fn run(arguments: &Arguments, wanted: Device) -> anyhow::Result<()> {
     let out = arguments.out.clone().unwrap_or_else(|| {
         PathBuf::from(if arguments.full { "runs/pointmaze-full" } else { "runs/pointmaze" })
     });
     let jobs = jobs(arguments, &out)?;
     if !arguments.report_only {
+        let device = device(wanted)?;
         check(&jobs)?;
         let names = jobs
             .iter()
