@@ -5,6 +5,7 @@ use std::path::Path;
 use cm_replay::{Dataset, ReadOptions, Summary};
 
 use crate::download::{DownloadSettings, download};
+use crate::output::{Turn, make_parent};
 use crate::progress::Stage;
 use crate::{Cache, Error, Manifest, Progress, Result, sha256_of_file};
 
@@ -73,7 +74,8 @@ pub fn summarise(file: &Path, options: &ReadOptions, progress: Progress<'_>) -> 
     Ok(Summary::of(&data))
 }
 
-/// Downloads a data set of one file, unless it is in the cache, and converts it to `output`.
+/// The data set of one file as `output`: downloaded, unless it is in the cache, and converted, unless
+/// `output` is there. Of several processes one does it, the others wait.
 pub fn download_converted(
     name: &str,
     cache: &Cache,
@@ -88,8 +90,12 @@ pub fn download_converted(
             found: format!("{name} of {}", manifest.files.len()),
         });
     };
+    check_extension(output)?;
+    make_parent(output)?;
+    let Some(_turn) = Turn::to_make(output, progress, || Ok(output.exists()))? else {
+        return Ok(Dataset::open(output)?);
+    };
     let downloaded = download(file, cache, &DownloadSettings::default(), progress)?;
-    crate::output::make_parent(output)?;
     convert(&downloaded.path, output, &ReadOptions::default(), progress)
 }
 

@@ -1,6 +1,6 @@
 //! Folders for what is written, and whose turn it is to write.
 
-use std::fs::{File, TryLockError};
+use std::fs::{File, Metadata, TryLockError};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -56,46 +56,71 @@ impl Turn {
             return Ok(None);
         }
         let turn = Self::wait(output, progress)?;
-        match is_made()? {
-            true => turn.end().map(|()| None),
-            false => Ok(Some(turn)),
-        }
+        Ok(if is_made()? { None } else { Some(turn) })
     }
 
     /// Waits while another process is making `output`, and says so.
     fn wait(output: &Path, progress: Progress<'_>) -> Result<Self> {
-        let path = output.with_extension("lock");
-        let file = File::create(&path).map_err(Error::file("create", &path))?;
-        let locked = match file.try_lock() {
-            Ok(()) => Ok(()),
-            Err(TryLockError::WouldBlock) => {
-                let what = format!("waiting for the process that makes {}", output.display());
-                let _stage = Stage::busy(progress, &what);
-                file.lock()
+        let path = lock_of(output);
+        loop {
+            let file = File::create(&path).map_err(Error::file("create", &path))?;
+            let locked = match file.try_lock() {
+                Ok(()) => Ok(()),
+                Err(TryLockError::WouldBlock) => {
+                    let what = format!("waiting for the process that makes {}", output.display());
+                    let _stage = Stage::busy(progress, &what);
+                    file.lock()
+                }
+                Err(TryLockError::Error(error)) => Err(error),
+            };
+            match locked {
+                // The one before has removed it, and another may have made it anew.
+                Ok(()) if !is_at(&file, &path) => {}
+                // Some network drives have no locks: there the user has to take care.
+                Err(error) if error.kind() != ErrorKind::Unsupported => {
+                    return Err(Error::file("lock", &path)(error));
+                }
+                _ => return Ok(Self { _file: file, path }),
             }
-            Err(TryLockError::Error(error)) => Err(error),
-        };
-        match locked {
-            // Some network drives have no locks: there the user has to take care.
-            Err(error) if error.kind() != ErrorKind::Unsupported => {
-                Err(Error::file("lock", &path)(error))
-            }
-            _ => Ok(Self { _file: file, path }),
-        }
-    }
-
-    /// The file is made: whoever waits, or comes later, finds it.
-    pub(crate) fn end(self) -> Result<()> {
-        match std::fs::remove_file(&self.path) {
-            // By the one before, while this one waited.
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-            removed => removed.map_err(Error::file("remove", &self.path)),
         }
     }
 }
 
+impl Drop for Turn {
+    fn drop(&mut self) {
+        // One that stays is in nobody's way.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// The whole name and an ending: `walks.npz` and the `walks.cmdata` that is made of it have one each.
+fn lock_of(output: &Path) -> PathBuf {
+    let mut name = output.file_name().unwrap_or_default().to_owned();
+    name.push(".lock");
+    output.with_file_name(name)
+}
+
+/// Whether `file` is what is found at `path` now.
+fn is_at(file: &File, path: &Path) -> bool {
+    let (Ok(of_file), Ok(found)) = (file.metadata(), std::fs::metadata(path)) else { return false };
+    same(&of_file, &found)
+}
+
+#[cfg(unix)]
+fn same(one: &Metadata, other: &Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
+}
+
+/// Elsewhere a file that is open is not made anew under its name.
+#[cfg(not(unix))]
+fn same(_one: &Metadata, _other: &Metadata) -> bool {
+    true
+}
+
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::mpsc::channel;
 
     use super::*;
@@ -119,14 +144,35 @@ mod tests {
             let waits = hear.recv().unwrap();
             assert!(waits.ends_with("walks.cmdata") && !second.is_finished(), "{waits}");
             std::fs::write(&output, "walks").unwrap();
-            first.end().unwrap();
+            drop(first);
             assert!(second.join().unwrap().is_none());
         });
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
-        // Whoever failed leaves its turn to the next.
+        // Whoever failed leaves its turn to the next, and nothing else.
         std::fs::remove_file(&output).unwrap();
         let turn = || Turn::to_make(&output, &silent, || Ok(output.exists())).unwrap();
         drop(turn().unwrap());
-        turn().unwrap().end().unwrap();
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        drop(turn().unwrap());
+    }
+
+    #[test]
+    fn never_two_at_once_whoever_comes_and_goes() {
+        let folder = tempfile::tempdir().unwrap();
+        let output = folder.path().join("walks.cmdata");
+        let makers = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..200 {
+                        let turn = Turn::wait(&output, &silent).unwrap();
+                        assert_eq!(makers.fetch_add(1, Ordering::SeqCst), 0);
+                        makers.fetch_sub(1, Ordering::SeqCst);
+                        drop(turn);
+                    }
+                });
+            }
+        });
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 }

@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use self::transfer::{Failure, Whole};
 use crate::checksum::sha256_of_file;
-use crate::{Cache, Checksum, Error, FileEntry, Progress, Result, output};
+use crate::output::{self, Turn};
+use crate::{Cache, Checksum, Error, FileEntry, Progress, Result};
 
 /// How stubborn a download is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +44,8 @@ pub struct Downloaded {
 }
 
 /// Brings `file` into the cache: tries its addresses in turn, resumes an earlier download, and
-/// gives the file its name only once its checksum is right.
+/// gives the file its name only once its checksum is right. Of several processes one downloads, the
+/// others wait.
 pub fn download(
     file: &FileEntry,
     cache: &Cache,
@@ -55,6 +57,9 @@ pub fn download(
         return Ok(Downloaded { path, checked_by: None });
     }
     output::make_folder(cache.folder())?;
+    let Some(_turn) = Turn::to_make(&path, progress, || Ok(path.exists()))? else {
+        return Ok(Downloaded { path, checked_by: None });
+    };
     let expected = cache.checksum(file)?;
     let mut failures = Vec::new();
     let mut reached_any = false;

@@ -83,6 +83,24 @@ fn downloads_and_records_the_checksum() {
 }
 
 #[test]
+fn of_several_at_once_one_downloads_and_the_others_find_it() {
+    let server = Server::start(|request| {
+        std::thread::sleep(Duration::from_millis(100));
+        Reply::ranged(request, &content(), usize::MAX)
+    });
+    let scratch = Scratch::new();
+    let file = entry(&[&server.address], RECORD);
+    std::thread::scope(|scope| {
+        let downloads: Vec<_> = (0..4).map(|_| scope.spawn(|| scratch.download(&file))).collect();
+        let found = downloads.into_iter().map(|download| download.join().unwrap().unwrap());
+        assert_eq!(found.filter(|downloaded| downloaded.checked_by.is_some()).count(), 1);
+    });
+    assert_eq!(server.requests().len(), 1);
+    assert_eq!(scratch.data(), content());
+    assert_eq!(scratch.files(), ["data.npz", "data.npz.sha256"]);
+}
+
+#[test]
 fn says_how_far_it_is() {
     let server = Server::start(|request| Reply::ranged(request, &content(), 200_000));
     let (scratch, told) = (Scratch::new(), Mutex::new(Vec::new()));

@@ -133,11 +133,7 @@ pub fn generate(
     };
     let made = match Turn::to_make(output, progress, || is_there(output, &plan))? {
         None => None,
-        Some(turn) => {
-            let made = make(&plan, settings, &mujoco, &expert, output, progress)?;
-            turn.end()?;
-            Some(made)
-        }
+        Some(_turn) => Some(make(&plan, settings, &mujoco, &expert, output, progress)?),
     };
     let mut generated = Generated { data: output.to_owned(), made, d4rl_hdf5: None };
     if settings.d4rl_hdf5 {

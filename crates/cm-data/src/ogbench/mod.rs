@@ -110,7 +110,7 @@ pub fn generate_ogbench(
         mujoco: mujoco.version().to_string(),
     };
     let make = |plan: &Plan, file: &Path| -> Result<Option<OgFigures>> {
-        let Some(turn) = Turn::to_make(file, progress, || plan.is_done(file))? else {
+        let Some(_turn) = Turn::to_make(file, progress, || plan.is_done(file))? else {
             return Ok(None);
         };
         let parts = Parts::open(file, plan, task)?;
@@ -120,7 +120,6 @@ pub fn generate_ogbench(
         let figures = OgFigures::of(&Dataset::open(file)?, task)?;
         plan.save(&plan::beside(file), Some(&figures))?;
         parts.remove()?;
-        turn.end()?;
         Ok(Some(figures))
     };
     let training = (output.to_owned(), make(&plan(0, episodes), output)?);
