@@ -7,15 +7,17 @@ use std::thread::LocalKey;
 
 use pulp::Simd;
 
+use crate::head::Compiled;
+
 /// An element type: `f32` or `f64`.
 ///
 /// The trait is sealed; it exists so that every kernel is written once for both.
-pub trait Float: Kernel {}
+pub trait Float: Compiled {}
 
 impl Float for f32 {}
 impl Float for f64 {}
 
-/// What the kernels need of an element type. Public only as the supertrait that seals [`Float`].
+/// What the kernels need of an element type. Public only as a supertrait, which seals [`Float`].
 #[doc(hidden)]
 pub trait Kernel:
     Lanes

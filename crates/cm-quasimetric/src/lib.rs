@@ -12,6 +12,7 @@ mod residual;
 mod rows;
 #[cfg(feature = "dfdx")]
 mod tape;
+mod threads;
 
 pub use error::Error;
 pub use float::Float;

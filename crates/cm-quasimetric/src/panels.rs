@@ -7,10 +7,14 @@ use std::ops::Range;
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
+use crate::threads::least;
 use crate::{Float, Rows};
 
 /// No register has more elements than this.
 pub(crate) const MOST_LANES: usize = 16;
+
+/// What copying an element takes, in elements of a distance.
+const PACK: usize = 4;
 
 /// Elements of one register of this machine.
 pub(crate) fn lanes<E: Float>() -> usize {
@@ -38,7 +42,8 @@ impl<E: Float> RowPanels<E> {
         let (rows, features) = (matrix.rows(), matrix.columns());
         let lanes = lanes::<E>();
         let mut data = Aligned::take(rows.div_ceil(lanes) * features * lanes);
-        data.as_mut().par_chunks_exact_mut(features * lanes).enumerate().for_each(
+        let panels = data.as_mut().par_chunks_exact_mut(features * lanes);
+        panels.with_min_len(least(PACK * features * lanes)).enumerate().for_each(
             |(block, panel)| {
                 if rows - block * lanes < lanes {
                     panel.fill(E::ZERO);
@@ -83,7 +88,8 @@ impl<E: Float> FeaturePanels<E> {
     pub(crate) fn pack(matrix: Rows<'_, E>, range: Range<usize>) -> Self {
         let (rows, lanes) = (matrix.rows(), lanes::<E>());
         let mut data = Aligned::take(range.len().div_ceil(lanes) * rows * lanes);
-        data.as_mut().par_chunks_exact_mut(rows * lanes).enumerate().for_each(|(block, panel)| {
+        let panels = data.as_mut().par_chunks_exact_mut(rows * lanes);
+        panels.with_min_len(least(PACK * rows * lanes)).enumerate().for_each(|(block, panel)| {
             let first = range.start + block * lanes;
             let last = (first + lanes).min(range.end);
             for (row, slot) in panel.chunks_exact_mut(lanes).enumerate() {

@@ -23,16 +23,7 @@ impl Head {
         y: Rows<'_, E>,
         distances: &mut [E],
     ) -> Result<(), Error> {
-        let kernel = self.kernel(x.shape(), y.shape())?;
-        same_rows(x.shape(), y.shape())?;
-        length("distances", distances, (x.rows(), 1))?;
-        match kernel {
-            Kernel::Residual(split) => residual::rowwise(split, x, y, distances),
-            Kernel::Iqe(groups) => iqe::rowwise(groups, x, y, distances),
-        }
-        let bad = bad_rows(x).into_iter().chain(bad_rows(y));
-        bad.for_each(|i| distances[i] = E::NAN);
-        Ok(())
+        E::rowwise(self, x, y, distances)
     }
 
     /// The distance from one point to another, on this thread alone: for few of them the others
@@ -45,15 +36,7 @@ impl Head {
     /// # Ok::<(), cm_quasimetric::Error>(())
     /// ```
     pub fn distance<E: Float>(&self, x: &[E], y: &[E]) -> Result<E, Error> {
-        let kernel = self.kernel((1, x.len()), (1, y.len()))?;
-        let (x, y) = (Rows::new(x, 1, x.len())?, Rows::new(y, 1, y.len())?);
-        let mut distance = [E::ZERO];
-        match kernel {
-            Kernel::Residual(split) => residual::one(split, x, y, &mut distance),
-            Kernel::Iqe(groups) => iqe::rowwise(groups, x, y, &mut distance),
-        }
-        let is_bad = [x, y].iter().any(|&point| !bad_rows(point).is_empty());
-        Ok(if is_bad { E::NAN } else { distance[0] })
+        E::distance(self, x, y)
     }
 
     /// [`rowwise`](Self::rowwise) into a vector of its own.
@@ -75,14 +58,7 @@ impl Head {
         y: Rows<'_, E>,
         distances: &mut [E],
     ) -> Result<(), Error> {
-        let kernel = self.kernel(x.shape(), y.shape())?;
-        length("distances", distances, (x.rows(), y.rows()))?;
-        match kernel {
-            Kernel::Residual(split) => residual::pairwise(split, x, y, distances),
-            Kernel::Iqe(groups) => iqe::pairwise(groups, x, y, distances),
-        }
-        mark_bad_rows(x, y, distances);
-        Ok(())
+        E::pairwise(self, x, y, distances)
     }
 
     /// [`pairwise`](Self::pairwise) into a vector of its own.
@@ -102,6 +78,52 @@ impl Head {
         self.pairwise(x, y, &mut distances)?;
         Ok(distances)
     }
+}
+
+pub(super) fn rowwise<E: Float>(
+    head: &Head,
+    x: Rows<'_, E>,
+    y: Rows<'_, E>,
+    distances: &mut [E],
+) -> Result<(), Error> {
+    let kernel = head.kernel(x.shape(), y.shape())?;
+    same_rows(x.shape(), y.shape())?;
+    length("distances", distances, (x.rows(), 1))?;
+    match kernel {
+        Kernel::Residual(split) => residual::rowwise(split, x, y, distances),
+        Kernel::Iqe(groups) => iqe::rowwise(groups, x, y, distances),
+    }
+    let bad = bad_rows(x).into_iter().chain(bad_rows(y));
+    bad.for_each(|i| distances[i] = E::NAN);
+    Ok(())
+}
+
+pub(super) fn distance<E: Float>(head: &Head, x: &[E], y: &[E]) -> Result<E, Error> {
+    let kernel = head.kernel((1, x.len()), (1, y.len()))?;
+    let (x, y) = (Rows::new(x, 1, x.len())?, Rows::new(y, 1, y.len())?);
+    let mut distance = [E::ZERO];
+    match kernel {
+        Kernel::Residual(split) => residual::one(split, x, y, &mut distance),
+        Kernel::Iqe(groups) => iqe::rowwise(groups, x, y, &mut distance),
+    }
+    let is_bad = [x, y].iter().any(|&point| !bad_rows(point).is_empty());
+    Ok(if is_bad { E::NAN } else { distance[0] })
+}
+
+pub(super) fn pairwise<E: Float>(
+    head: &Head,
+    x: Rows<'_, E>,
+    y: Rows<'_, E>,
+    distances: &mut [E],
+) -> Result<(), Error> {
+    let kernel = head.kernel(x.shape(), y.shape())?;
+    length("distances", distances, (x.rows(), y.rows()))?;
+    match kernel {
+        Kernel::Residual(split) => residual::pairwise(split, x, y, distances),
+        Kernel::Iqe(groups) => iqe::pairwise(groups, x, y, distances),
+    }
+    mark_bad_rows(x, y, distances);
+    Ok(())
 }
 
 /// Rows with a feature that is infinite or NaN have distance NaN to and from every other.

@@ -34,16 +34,7 @@ impl Head {
         y: Rows<'_, E>,
         distances: &mut [E],
     ) -> Result<Recorded<E>, Error> {
-        let (shapes, mut components) = ((x.shape(), y.shape()), Vec::new());
-        match self.kernel(x.shape(), y.shape())? {
-            Kernel::Residual(split) if split.components <= MOST_RECORDED => {
-                length("distances", distances, (x.rows(), y.rows()))?;
-                components = residual::pairwise_recorded(split, x, y, distances);
-                mark_bad_rows(x, y, distances);
-            }
-            _ => self.pairwise(x, y, distances)?,
-        }
-        Ok(Recorded { head: *self, shapes, components })
+        E::pairwise_recorded(self, x, y, distances)
     }
 
     /// Adds the gradient of `sum_i grad[i] * d(x_i, y_i)` to `grad_x` and `grad_y`, and returns the
@@ -59,18 +50,7 @@ impl Head {
         grad_x: &mut [E],
         grad_y: &mut [E],
     ) -> Result<E, Error> {
-        let kernel = self.kernel(x.shape(), y.shape())?;
-        same_rows(x.shape(), y.shape())?;
-        length("grad", grad, (x.rows(), 1))?;
-        length("grad_x", grad_x, x.shape())?;
-        length("grad_y", grad_y, y.shape())?;
-        Ok(match kernel {
-            Kernel::Residual(split) => {
-                residual::rowwise_backward(split, x, y, grad, grad_x, grad_y);
-                E::ZERO
-            }
-            Kernel::Iqe(groups) => iqe::rowwise_backward(groups, x, y, grad, grad_x, grad_y),
-        })
+        E::rowwise_backward(self, x, y, grad, (grad_x, grad_y))
     }
 
     /// Adds the gradient of `sum_ij grad[i * m + j] * d(x_i, y_j)` to `grad_x` and `grad_y`, and
@@ -88,30 +68,69 @@ impl Head {
         grad_x: &mut [E],
         grad_y: &mut [E],
     ) -> Result<E, Error> {
-        self.backward(&[], x, y, grad, grad_x, grad_y)
+        E::pairwise_backward(self, None, x, y, grad, (grad_x, grad_y))
     }
+}
 
-    fn backward<E: Float>(
-        &self,
-        recorded: &[Component<E>],
-        x: Rows<'_, E>,
-        y: Rows<'_, E>,
-        grad: &[E],
-        grad_x: &mut [E],
-        grad_y: &mut [E],
-    ) -> Result<E, Error> {
-        let kernel = self.kernel(x.shape(), y.shape())?;
-        length("grad", grad, (x.rows(), y.rows()))?;
-        length("grad_x", grad_x, x.shape())?;
-        length("grad_y", grad_y, y.shape())?;
-        Ok(match kernel {
-            Kernel::Residual(split) => {
-                residual::pairwise_backward(split, recorded, x, y, grad, grad_x, grad_y);
-                E::ZERO
-            }
-            Kernel::Iqe(groups) => iqe::pairwise_backward(groups, x, y, grad, grad_x, grad_y),
-        })
+pub(super) fn pairwise_recorded<E: Float>(
+    head: &Head,
+    x: Rows<'_, E>,
+    y: Rows<'_, E>,
+    distances: &mut [E],
+) -> Result<Recorded<E>, Error> {
+    let (shapes, mut components) = ((x.shape(), y.shape()), Vec::new());
+    match head.kernel(x.shape(), y.shape())? {
+        Kernel::Residual(split) if split.components <= MOST_RECORDED => {
+            length("distances", distances, (x.rows(), y.rows()))?;
+            components = residual::pairwise_recorded(split, x, y, distances);
+            mark_bad_rows(x, y, distances);
+        }
+        _ => head.pairwise(x, y, distances)?,
     }
+    Ok(Recorded { head: *head, shapes, components })
+}
+
+pub(super) fn rowwise_backward<E: Float>(
+    head: &Head,
+    x: Rows<'_, E>,
+    y: Rows<'_, E>,
+    grad: &[E],
+    (grad_x, grad_y): (&mut [E], &mut [E]),
+) -> Result<E, Error> {
+    let kernel = head.kernel(x.shape(), y.shape())?;
+    same_rows(x.shape(), y.shape())?;
+    length("grad", grad, (x.rows(), 1))?;
+    length("grad_x", grad_x, x.shape())?;
+    length("grad_y", grad_y, y.shape())?;
+    Ok(match kernel {
+        Kernel::Residual(split) => {
+            residual::rowwise_backward(split, x, y, grad, grad_x, grad_y);
+            E::ZERO
+        }
+        Kernel::Iqe(groups) => iqe::rowwise_backward(groups, x, y, grad, grad_x, grad_y),
+    })
+}
+
+pub(super) fn pairwise_backward<E: Float>(
+    head: &Head,
+    recorded: Option<&Recorded<E>>,
+    x: Rows<'_, E>,
+    y: Rows<'_, E>,
+    grad: &[E],
+    (grad_x, grad_y): (&mut [E], &mut [E]),
+) -> Result<E, Error> {
+    let kernel = head.kernel(x.shape(), y.shape())?;
+    length("grad", grad, (x.rows(), y.rows()))?;
+    length("grad_x", grad_x, x.shape())?;
+    length("grad_y", grad_y, y.shape())?;
+    Ok(match kernel {
+        Kernel::Residual(split) => {
+            let components = recorded.map_or(&[][..], |recorded| &recorded.components);
+            residual::pairwise_backward(split, components, x, y, grad, grad_x, grad_y);
+            E::ZERO
+        }
+        Kernel::Iqe(groups) => iqe::pairwise_backward(groups, x, y, grad, grad_x, grad_y),
+    })
 }
 
 /// What [`Head::pairwise_recorded`] kept of points for their gradients.
@@ -136,6 +155,6 @@ impl<E: Float> Recorded<E> {
             let reason = "the record is of points of another shape";
             return Err(Error::Head { head: self.head.to_string(), reason });
         }
-        self.head.backward(&self.components, x, y, grad, grad_x, grad_y)
+        E::pairwise_backward(&self.head, Some(self), x, y, grad, (grad_x, grad_y))
     }
 }

@@ -1,10 +1,12 @@
 //! The heads: their settings, and how each divides the features.
 
+mod compiled;
 mod distances;
 mod gradients;
 
 use std::fmt;
 
+pub(crate) use self::compiled::Compiled;
 pub use self::gradients::Recorded;
 use crate::Error;
 use crate::iqe::Groups;

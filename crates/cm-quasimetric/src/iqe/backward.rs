@@ -11,8 +11,9 @@ use rayon::prelude::*;
 use super::forward::{Buffers, Lengths};
 use super::order::Order;
 use super::sweep::union_backward;
-use super::{Groups, saturate};
+use super::{Groups, SWEEP, saturate};
 use crate::panels::RowPanels;
+use crate::threads::least;
 use crate::{Float, Rows};
 
 /// Rows of `x` that one task takes to find the largest groups.
@@ -36,8 +37,10 @@ pub(crate) fn pairwise_backward<E: Float>(
     let upstream = &Upstream::new(groups, order, panels, grad, (x.rows(), y.rows()));
     let rows = x.rows();
     let tasks = tasks(groups.count, panels.iter().len());
+    let per_task = rows * panels.padded_rows() * x.columns() / tasks.len();
     let gradients: Vec<GroupGradient<E>> = tasks
         .par_iter()
+        .with_min_len(least(SWEEP * per_task))
         .map(|(group, blocks)| {
             let (group, blocks) = (*group, blocks.clone());
             Arch::new().dispatch(GroupBackward {
@@ -53,7 +56,8 @@ pub(crate) fn pairwise_backward<E: Float>(
         .collect();
 
     let (width, size, lanes) = (x.columns(), groups.size, crate::panels::lanes::<E>());
-    grad_x.par_chunks_mut(width).enumerate().for_each(|(row, out)| {
+    let chunks = grad_x.par_chunks_mut(width).with_min_len(least(4 * width));
+    chunks.enumerate().for_each(|(row, out)| {
         for ((group, _), gradient) in tasks.iter().zip(&gradients) {
             let part = &gradient.x[row * size..][..size];
             for (out, &part) in out[group * size..].iter_mut().zip(part) {
@@ -61,7 +65,8 @@ pub(crate) fn pairwise_backward<E: Float>(
             }
         }
     });
-    grad_y.par_chunks_mut(lanes * width).enumerate().for_each(|(block, out)| {
+    let chunks = grad_y.par_chunks_mut(lanes * width).with_min_len(least(4 * lanes * width));
+    chunks.enumerate().for_each(|(block, out)| {
         for ((group, blocks), gradient) in tasks.iter().zip(&gradients) {
             if !blocks.contains(&block) {
                 continue;
@@ -115,7 +120,9 @@ impl<E: Float> Upstream<E> {
         let (total_weight, maximum_weight) = groups.weights();
         let mut arg = vec![E::ZERO; if maximum_weight == 0.0 { 0 } else { n * stride }];
         let chunks = arg.par_chunks_mut(BLOCK * stride).zip(padded.par_chunks(BLOCK * stride));
+        let least = least(SWEEP * BLOCK * stride * groups.count * groups.size);
         let logits: Vec<f64> = chunks
+            .with_min_len(least)
             .enumerate()
             .map(|(block, (arg, grad))| {
                 let (mut total, mut maximum) = (vec![E::ZERO; arg.len()], vec![E::ZERO; arg.len()]);

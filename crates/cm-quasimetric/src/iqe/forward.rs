@@ -5,10 +5,11 @@ use std::ops::Range;
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
-use super::Groups;
 use super::order::Order;
 use super::sweep::{Reduced, union_length};
+use super::{Groups, SWEEP};
 use crate::panels::RowPanels;
+use crate::threads::least;
 use crate::{Float, Rows};
 
 /// Rows of `x` that one task takes.
@@ -24,7 +25,9 @@ pub(crate) fn pairwise<E: Float>(
     let order = &Order::new(groups, x);
     let panels = &RowPanels::pack(y);
     let m = y.rows();
-    distances.par_chunks_mut(BLOCK * m).enumerate().for_each(|(block, distances)| {
+    let blocks = distances.par_chunks_mut(BLOCK * m);
+    let least = least(SWEEP * BLOCK * m * y.columns());
+    blocks.with_min_len(least).enumerate().for_each(|(block, distances)| {
         let rows = block * BLOCK..((block + 1) * BLOCK).min(x.rows());
         let size = rows.len() * panels.padded_rows();
         let (mut total, mut maximum, mut arg) =

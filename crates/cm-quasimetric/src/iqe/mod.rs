@@ -19,6 +19,10 @@ pub(crate) use backward::pairwise_backward;
 pub(crate) use forward::pairwise;
 pub(crate) use rowwise::{rowwise, rowwise_backward};
 
+/// What an element of a sweep takes, and sorting one, in elements of a metric residual distance.
+const SWEEP: usize = 3;
+const SORT: usize = 32;
+
 /// How the features are divided and the groups reduced.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Groups {

@@ -3,8 +3,9 @@
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
-use super::Groups;
+use super::{Groups, SORT};
 use crate::panels::RowPanels;
+use crate::threads::least;
 use crate::{Float, Rows};
 
 /// For each row and group, the group's features sorted by their value.
@@ -26,11 +27,10 @@ impl<E: Float> Order<E> {
         let panels = RowPanels::pack(x);
         let chunk = crate::panels::lanes::<E>() * width;
         let panels: Vec<&[E]> = panels.iter().map(|(_, panel)| panel).collect();
-        index.par_chunks_mut(chunk).zip(value.par_chunks_mut(chunk)).zip(panels).for_each(
-            |((index, value), panel)| {
-                Arch::new().dispatch(SortPanel { size, network, panel, width, index, value });
-            },
-        );
+        let chunks = index.par_chunks_mut(chunk).zip(value.par_chunks_mut(chunk)).zip(panels);
+        chunks.with_min_len(least(SORT * chunk)).for_each(|((index, value), panel)| {
+            Arch::new().dispatch(SortPanel { size, network, panel, width, index, value });
+        });
         Self { index, value, width, size }
     }
 

@@ -5,8 +5,9 @@ use rayon::prelude::*;
 
 use super::order::{network, sort};
 use super::sweep::{Reduced, union_backward, union_length};
-use super::{Groups, saturate};
+use super::{Groups, SORT, saturate};
 use crate::panels::{MOST_LANES, RowPanels, lanes};
+use crate::threads::least;
 use crate::{Float, Rows};
 
 /// Writes `distances[i] = d(x_i, y_i)`.
@@ -16,10 +17,12 @@ pub(crate) fn rowwise<E: Float>(
     y: Rows<'_, E>,
     distances: &mut [E],
 ) {
-    let network = &network(groups.size);
+    let (network, width) = (&network(groups.size), x.columns());
     let (x, y) = (RowPanels::pack(x), RowPanels::pack(y));
     let panels: Vec<(&[E], &[E])> = x.iter().zip(y.iter()).map(|(x, y)| (x.1, y.1)).collect();
-    distances.par_chunks_mut(lanes::<E>()).zip(panels).for_each(|(distances, (x, y))| {
+    let least = least(SORT * lanes::<E>() * width);
+    let pairs = distances.par_chunks_mut(lanes::<E>()).zip(panels).with_min_len(least);
+    pairs.for_each(|(distances, (x, y))| {
         Arch::new().dispatch(Forward { groups, network, x, y, distances });
     });
 }
@@ -43,6 +46,7 @@ pub(crate) fn rowwise_backward<E: Float>(
         .par_chunks(rows)
         .zip(panels)
         .zip(gradients)
+        .with_min_len(least(2 * SORT * chunk))
         .map(|((grad, (x, y)), (grad_x, grad_y))| {
             Arch::new().dispatch(Backward { groups, network, x, y, grad, grad_x, grad_y })
         })

@@ -14,7 +14,11 @@ use super::record::Component;
 use super::weighted::{Layout, WeightedDifferences};
 use super::{BLOCK, Split};
 use crate::panels::{Aligned, FeaturePanels, RowPanels, lanes};
+use crate::threads::least;
 use crate::{Float, Rows};
+
+/// What finding the feature of a maximum takes, in elements of a distance.
+const ARG: usize = 16;
 
 /// Adds the gradients of `sum_ij grad_ij d(x_i, y_j)` to `grad_x` and `grad_y`. `recorded` holds
 /// every component, or none.
@@ -54,7 +58,9 @@ pub(crate) fn pairwise_backward<E: Float>(
         let offset = split.asymmetric_features(component).start;
 
         let b = &FeaturePanels::pack(y, features.clone());
-        grad_x.par_chunks_mut(BLOCK * width).enumerate().for_each(|(block, out)| {
+        let blocks = grad_x.par_chunks_mut(BLOCK * width);
+        let least_x = least(BLOCK * m * (2 * features.len() + ARG));
+        blocks.with_min_len(least_x).enumerate().for_each(|(block, out)| {
             let rows = block * BLOCK..((block + 1) * BLOCK).min(n);
             for (i, out) in rows.clone().zip(out.chunks_exact_mut(width)) {
                 let out = &mut out[offset..];
@@ -80,7 +86,9 @@ pub(crate) fn pairwise_backward<E: Float>(
         });
 
         let b = &FeaturePanels::pack(x, features.clone());
-        grad_y.par_chunks_mut(BLOCK * width).enumerate().for_each(|(block, out)| {
+        let blocks = grad_y.par_chunks_mut(BLOCK * width);
+        let least_y = least(BLOCK * n * (2 * features.len() + ARG));
+        blocks.with_min_len(least_y).enumerate().for_each(|(block, out)| {
             let rows = block * BLOCK..((block + 1) * BLOCK).min(m);
             for i in 0..n {
                 let pairs =
@@ -128,6 +136,7 @@ fn weigh<E: Float>(
 ) -> Vec<(usize, usize)> {
     let blocks: Vec<Vec<(usize, usize)>> = weights
         .par_chunks_mut(BLOCK * stride)
+        .with_min_len(least(8 * BLOCK * stride))
         .enumerate()
         .map(|(block, weights)| {
             let rows = block * BLOCK..((block + 1) * BLOCK).min(n);

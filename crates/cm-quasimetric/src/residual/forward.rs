@@ -10,6 +10,7 @@ use super::record::Component;
 use super::tiles::{self, Tile, walk};
 use super::{BLOCK, Split};
 use crate::panels::RowPanels;
+use crate::threads::least;
 use crate::{Float, Rows};
 
 /// Writes `distances[i * m + j] = d(x_i, y_j)`.
@@ -20,7 +21,9 @@ pub(crate) fn pairwise<E: Float>(
     distances: &mut [E],
 ) {
     let panels = RowPanels::pack(y);
-    distances.par_chunks_mut(BLOCK * y.rows()).enumerate().for_each(|(block, distances)| {
+    let blocks = distances.par_chunks_mut(BLOCK * y.rows());
+    let least = least(BLOCK * y.rows() * y.columns());
+    blocks.with_min_len(least).enumerate().for_each(|(block, distances)| {
         let rows = block * BLOCK..((block + 1) * BLOCK).min(x.rows());
         Arch::new().dispatch(Forward { split, x, y, panels: &panels, rows, distances });
     });

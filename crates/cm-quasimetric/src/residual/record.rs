@@ -9,6 +9,7 @@ use super::norm::norms;
 use super::tiles::{self, Tile, walk};
 use super::{BLOCK, Split};
 use crate::panels::{Aligned, RowPanels};
+use crate::threads::least;
 use crate::{Float, Rows};
 
 /// One component of every pair, each row padded to whole registers.
@@ -45,23 +46,23 @@ impl<E: Float> Component<E> {
             stride => found.norms.as_mut().chunks_mut(BLOCK * stride).collect(),
         };
         let arg = found.arg.as_mut().par_chunks_mut(BLOCK * stride);
-        arg.zip(norms.par_iter_mut()).zip(distances.par_iter_mut()).enumerate().for_each(
-            |(block, ((arg, norms), distances))| {
-                let rows = block * BLOCK..((block + 1) * BLOCK).min(n);
-                let distances = distances.as_deref_mut();
-                Arch::new().dispatch(Find {
-                    split,
-                    component,
-                    x,
-                    y,
-                    panels,
-                    rows,
-                    norms,
-                    arg,
-                    distances,
-                });
-            },
-        );
+        let blocks = arg.zip(norms.par_iter_mut()).zip(distances.par_iter_mut());
+        let least = least(BLOCK * stride * (split.symmetric + split.asymmetric));
+        blocks.with_min_len(least).enumerate().for_each(|(block, ((arg, norms), distances))| {
+            let rows = block * BLOCK..((block + 1) * BLOCK).min(n);
+            let distances = distances.as_deref_mut();
+            Arch::new().dispatch(Find {
+                split,
+                component,
+                x,
+                y,
+                panels,
+                rows,
+                norms,
+                arg,
+                distances,
+            });
+        });
         found
     }
 }

@@ -5,6 +5,7 @@ use rayon::prelude::*;
 
 use super::Split;
 use super::norm::{careful_norm, careful_unit, is_regular, squared_norm};
+use crate::threads::least;
 use crate::{Float, Rows};
 
 /// Rows that one task takes.
@@ -12,7 +13,8 @@ const BLOCK: usize = 64;
 
 /// Writes `distances[i] = d(x_i, y_i)`.
 pub(crate) fn rowwise<E: Float>(split: Split, x: Rows<'_, E>, y: Rows<'_, E>, distances: &mut [E]) {
-    distances.par_chunks_mut(BLOCK).enumerate().for_each(|(block, distances)| {
+    let blocks = distances.par_chunks_mut(BLOCK).with_min_len(least(3 * BLOCK * x.columns()));
+    blocks.enumerate().for_each(|(block, distances)| {
         Arch::new().dispatch(Forward { split, x, y, first: block * BLOCK, distances });
     });
 }
@@ -63,19 +65,10 @@ pub(crate) fn rowwise_backward<E: Float>(
 ) {
     let chunk = BLOCK * x.columns();
     let blocks = grad.par_chunks(BLOCK).zip(grad_x.par_chunks_mut(chunk));
-    blocks.zip(grad_y.par_chunks_mut(chunk)).enumerate().for_each(
-        |(block, ((grad, grad_x), grad_y))| {
-            Arch::new().dispatch(Backward {
-                split,
-                x,
-                y,
-                first: block * BLOCK,
-                grad,
-                grad_x,
-                grad_y,
-            });
-        },
-    );
+    let blocks = blocks.zip(grad_y.par_chunks_mut(chunk)).with_min_len(least(4 * chunk));
+    blocks.enumerate().for_each(|(block, ((grad, grad_x), grad_y))| {
+        Arch::new().dispatch(Backward { split, x, y, first: block * BLOCK, grad, grad_x, grad_y });
+    });
 }
 
 struct Backward<'a, E> {
