@@ -69,19 +69,29 @@ macro_rules! with_features {
     };
 }
 
-/// The combinations of features that somebody may want; all together are what the others check.
+/// No features, and each by itself; all together are what the others check.
 const FEATURES: [&[&str]; 11] = [
     with_features!("cm-quasimetric", ""),
     with_features!("cm-replay", ""),
     with_features!("cm-replay", "hdf5"),
     with_features!("cm-replay", "npz"),
     with_features!("cm-replay", "csv"),
-    &["test", "--locked", "--package", "cm-replay", "--no-default-features", "--test", "features"],
+    &[
+        "test",
+        "--profile",
+        "xtask",
+        "--locked",
+        "--package",
+        "cm-replay",
+        "--no-default-features",
+        "--test",
+        "features",
+    ],
     with_features!("cm-envs", ""),
     with_features!("cm-envs", "tabular"),
-    with_features!("cm-envs", "tabular,pictures"),
     with_features!("cm-envs", "mujoco"),
-    with_features!("cm-envs", "mujoco,pictures"),
+    with_features!("cm-envs", "pictures"),
+    with_features!("cm-train", ""),
 ];
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {

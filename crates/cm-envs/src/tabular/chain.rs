@@ -74,8 +74,8 @@ impl MarkovChain {
 
     /// The discounted occupancy `p(g | s)` of all pairs (Eq. 2), which counts time 0.
     ///
-    /// Every entry is right to about `1e-16 / (1 - discount)` of itself; entries below 1e-308 are
-    /// zero. Time grows with the cube of the number of states.
+    /// Every entry is right to about `1e-16` times the number of states of itself, for every
+    /// discount; entries below 1e-308 are zero. Time grows with the cube of the number of states.
     pub fn occupancy(&self, discount: Discount) -> AllPairs {
         occupancy::all_pairs(&self.transitions, discount)
     }

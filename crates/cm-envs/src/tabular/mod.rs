@@ -26,6 +26,7 @@
 mod all_pairs;
 mod chain;
 mod discount;
+mod elimination;
 mod file;
 mod goal;
 mod grid;
@@ -37,6 +38,7 @@ mod pairs;
 mod policy;
 mod preconditioner;
 mod process;
+mod product;
 mod reach;
 mod sampling;
 mod solver;
