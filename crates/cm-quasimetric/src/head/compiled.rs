@@ -9,113 +9,51 @@ use super::{Head, Recorded, distances, gradients};
 use crate::float::Kernel;
 use crate::{Error, Rows};
 
-/// What [`Head`]'s generic functions do, for one element type. Public only as a supertrait of
-/// [`Float`](crate::Float).
-#[doc(hidden)]
-pub trait Compiled: Kernel {
-    /// [`Head::rowwise`].
-    fn rowwise(
-        head: &Head,
-        x: Rows<'_, Self>,
-        y: Rows<'_, Self>,
-        distances: &mut [Self],
-    ) -> Result<(), Error>;
-    /// [`Head::distance`].
-    fn distance(head: &Head, x: &[Self], y: &[Self]) -> Result<Self, Error>;
-    /// [`Head::pairwise`].
-    fn pairwise(
-        head: &Head,
-        x: Rows<'_, Self>,
-        y: Rows<'_, Self>,
-        distances: &mut [Self],
-    ) -> Result<(), Error>;
-    /// [`Head::pairwise_recorded`].
-    fn pairwise_recorded(
-        head: &Head,
-        x: Rows<'_, Self>,
-        y: Rows<'_, Self>,
-        distances: &mut [Self],
-    ) -> Result<Recorded<Self>, Error>
-    where
-        Self: crate::Float;
-    /// [`Head::rowwise_backward`].
-    fn rowwise_backward(
-        head: &Head,
-        x: Rows<'_, Self>,
-        y: Rows<'_, Self>,
-        grad: &[Self],
-        grads: (&mut [Self], &mut [Self]),
-    ) -> Result<Self, Error>;
-    /// [`Head::pairwise_backward`], or [`Recorded::backward`].
-    fn pairwise_backward(
-        head: &Head,
-        recorded: Option<&Recorded<Self>>,
-        x: Rows<'_, Self>,
-        y: Rows<'_, Self>,
-        grad: &[Self],
-        grads: (&mut [Self], &mut [Self]),
-    ) -> Result<Self, Error>
-    where
-        Self: crate::Float;
-}
-
-macro_rules! compile {
-    ($($float:ty),*) => {$(
-        impl Compiled for $float {
-            #[inline(never)]
-            fn rowwise(
-                head: &Head,
-                x: Rows<'_, Self>,
-                y: Rows<'_, Self>,
-                distances: &mut [Self],
-            ) -> Result<(), Error> {
-                distances::rowwise(head, x, y, distances)
-            }
-            #[inline(never)]
-            fn distance(head: &Head, x: &[Self], y: &[Self]) -> Result<Self, Error> {
-                distances::distance(head, x, y)
-            }
-            #[inline(never)]
-            fn pairwise(
-                head: &Head,
-                x: Rows<'_, Self>,
-                y: Rows<'_, Self>,
-                distances: &mut [Self],
-            ) -> Result<(), Error> {
-                distances::pairwise(head, x, y, distances)
-            }
-            #[inline(never)]
-            fn pairwise_recorded(
-                head: &Head,
-                x: Rows<'_, Self>,
-                y: Rows<'_, Self>,
-                distances: &mut [Self],
-            ) -> Result<Recorded<Self>, Error> {
-                gradients::pairwise_recorded(head, x, y, distances)
-            }
-            #[inline(never)]
-            fn rowwise_backward(
-                head: &Head,
-                x: Rows<'_, Self>,
-                y: Rows<'_, Self>,
-                grad: &[Self],
-                grads: (&mut [Self], &mut [Self]),
-            ) -> Result<Self, Error> {
-                gradients::rowwise_backward(head, x, y, grad, grads)
-            }
-            #[inline(never)]
-            fn pairwise_backward(
-                head: &Head,
-                recorded: Option<&Recorded<Self>>,
-                x: Rows<'_, Self>,
-                y: Rows<'_, Self>,
-                grad: &[Self],
-                grads: (&mut [Self], &mut [Self]),
-            ) -> Result<Self, Error> {
-                gradients::pairwise_backward(head, recorded, x, y, grad, grads)
-            }
+/// The trait and its implementations, from one list: each function hands over to the generic one.
+macro_rules! compiled {
+    ($(fn $name:ident($($argument:ident: $type:ty),*) -> $output:ty = $module:ident;)*) => {
+        /// What [`Head`]'s generic functions do, for one element type. Public only as a supertrait
+        /// of [`Float`](crate::Float).
+        #[doc(hidden)]
+        pub trait Compiled: Kernel {
+            $(fn $name($($argument: $type),*) -> Result<$output, Error> where Self: crate::Float;)*
         }
-    )*};
+
+        compiled!(@for f32, $(fn $name($($argument: $type),*) -> $output = $module;)*);
+        compiled!(@for f64, $(fn $name($($argument: $type),*) -> $output = $module;)*);
+    };
+    (
+        @for $float:ty,
+        $(fn $name:ident($($argument:ident: $type:ty),*) -> $output:ty = $module:ident;)*
+    ) => {
+        impl Compiled for $float {
+            $(
+                #[inline(never)]
+                fn $name($($argument: $type),*) -> Result<$output, Error> {
+                    $module::$name($($argument),*)
+                }
+            )*
+        }
+    };
 }
 
-compile!(f32, f64);
+compiled! {
+    fn rowwise(
+        head: &Head, x: Rows<'_, Self>, y: Rows<'_, Self>, out: &mut [Self]
+    ) -> () = distances;
+    fn distance(head: &Head, x: &[Self], y: &[Self]) -> Self = distances;
+    fn pairwise(
+        head: &Head, x: Rows<'_, Self>, y: Rows<'_, Self>, out: &mut [Self]
+    ) -> () = distances;
+    fn pairwise_recorded(
+        head: &Head, x: Rows<'_, Self>, y: Rows<'_, Self>, out: &mut [Self]
+    ) -> Recorded<Self> = gradients;
+    fn rowwise_backward(
+        head: &Head, x: Rows<'_, Self>, y: Rows<'_, Self>, grad: &[Self],
+        grads: (&mut [Self], &mut [Self])
+    ) -> Self = gradients;
+    fn pairwise_backward(
+        head: &Head, recorded: Option<&Recorded<Self>>, x: Rows<'_, Self>, y: Rows<'_, Self>,
+        grad: &[Self], grads: (&mut [Self], &mut [Self])
+    ) -> Self = gradients;
+}
