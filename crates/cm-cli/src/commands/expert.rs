@@ -147,10 +147,10 @@ enum ExpertRecipe {
 }
 
 impl ExpertRecipe {
-    fn of_data(self) -> Recipe {
+    fn shipped(self) -> ExpertFile {
         match self {
-            Self::D4rl => Recipe::D4rl,
-            Self::Clean => Recipe::Clean,
+            Self::D4rl => ExpertFile::D4rl,
+            Self::Clean => ExpertFile::Clean,
         }
     }
 }
@@ -219,7 +219,7 @@ fn evaluate(arguments: &EvaluateArguments) -> anyhow::Result<()> {
 fn train(arguments: &TrainArguments) -> anyhow::Result<()> {
     let TrainArguments { maze, steps, ants, seed, threads, .. } = *arguments;
     let from = arguments.from.clone().map(|path| match path.to_str() {
-        Some("shipped") => ExpertFile::of(arguments.recipe.of_data()),
+        Some("shipped") => arguments.recipe.shipped(),
         _ => ExpertFile::File(path),
     });
     let folder = arguments.out.clone();

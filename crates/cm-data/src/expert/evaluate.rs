@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use cm_envs::ant_maze::{ACTION, Animation, AntMaze, CellRule, Guide, Paths, Recipe, STATE, Task};
+use cm_envs::ant_maze::{ACTION, Animation, AntMaze, CellRule, Guide, Maze, Paths, Recipe, STATE, Task};
 use cm_envs::mujoco::Mujoco;
 use cm_envs::{Outcome, Rollout, rollout, success_rate};
 use cm_random::{Philox, Stream};
@@ -21,7 +21,7 @@ const NOISE: u32 = 0x221;
 pub struct EvaluateSettings {
     /// How waypoints are disturbed, and whether actions are drawn or the policy's mean.
     pub recipe: Recipe,
-    /// The policy that walks; the recipe's own if none is named.
+    /// The policy that walks; the recipe's own for each maze if none is named.
     pub expert: Option<ExpertFile>,
     /// How the cell of a place is found.
     pub cells: CellRule,
@@ -49,7 +49,8 @@ impl Default for EvaluateSettings {
 /// Sends an expert through mazes by the protocol of the evaluation.
 pub struct Evaluator {
     mujoco: Mujoco,
-    expert: Expert,
+    /// The one that was named.
+    named: Option<Expert>,
     settings: EvaluateSettings,
 }
 
@@ -63,12 +64,17 @@ pub struct Walks {
 }
 
 impl Evaluator {
-    /// Finds the simulator and reads the expert.
+    /// Finds the simulator and reads the expert if one is named.
     pub fn new(settings: EvaluateSettings) -> Result<Self> {
-        let shipped = ExpertFile::of(settings.recipe);
-        let expert = Expert::open(settings.expert.as_ref().unwrap_or(&shipped))?;
+        let named = settings.expert.as_ref().map(Expert::open).transpose()?;
         let mujoco = Mujoco::find()?;
-        Ok(Self { mujoco, expert, settings })
+        Ok(Self { mujoco, named, settings })
+    }
+
+    /// Who walks in a maze.
+    fn expert(&self, maze: Maze) -> Result<Expert> {
+        let shipped = || Expert::open(&ExpertFile::of(self.settings.recipe, maze));
+        self.named.clone().map_or_else(shipped, Ok)
     }
 
     /// Walks in the maze of `task`.
@@ -114,6 +120,7 @@ impl Evaluator {
     ) -> Result<Vec<Outcome>> {
         let EvaluateSettings { recipe, cells, noise, seed, .. } = self.settings;
         let guide = Guide::new(maze.task().maze(), recipe, cells, noise)?;
+        let expert = self.expert(maze.task().maze())?;
         let plan = Rollout { episodes, seed, paths: episodes };
         let philox = Philox::new(seed);
         let longest = maze.task().horizon() as u64;
@@ -129,7 +136,7 @@ impl Evaluator {
                 let state = state_of(&states[row * STATE..][..STATE]);
                 let goal = [goals[2 * row].into(), goals[2 * row + 1].into()];
                 let policy = |input: &_, random: &mut Stream, action: &mut _| {
-                    self.expert.walk(recipe, input, random, action);
+                    expert.walk(recipe, input, random, action);
                 };
                 action.copy_from_slice(&guide.act(&state, goal, &mut random, policy));
             });

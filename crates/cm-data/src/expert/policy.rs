@@ -3,12 +3,12 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use cm_envs::ant_maze::{ACTION, Recipe, STATE};
+use cm_envs::ant_maze::{ACTION, Maze, Recipe, STATE};
 use cm_nn::Snapshot;
 use cm_random::{Stream, normal_pair};
 use rand_core::Rng;
 
-use super::published;
+use super::{mirror, published};
 use crate::{Error, Result, sha256_of_bytes};
 
 /// Added to the variance of an input before its root is taken.
@@ -53,6 +53,8 @@ const CLEAN: &[u8] = include_bytes!("../../expert/ant_expert.safetensors");
 pub enum ExpertFile {
     /// From this crate: the one whose data is as hard as D4RL's.
     D4rl,
+    /// The same as a mirror shows it, which turns better to the other side.
+    D4rlMirrored,
     /// From this crate: the one that seldom falls and knows its way around walls.
     Clean,
     /// From a file of the same form, or of the form of the policy that D4RL has published.
@@ -60,11 +62,22 @@ pub enum ExpertFile {
 }
 
 impl ExpertFile {
-    /// The expert that comes with this crate for a recipe.
-    pub fn of(recipe: Recipe) -> Self {
-        match recipe {
-            Recipe::D4rl | Recipe::D4rlCode => Self::D4rl,
-            Recipe::Clean => Self::Clean,
+    /// The expert that comes with this crate for a recipe and a maze. Which way round the one of
+    /// D4RL's recipe walks is said and explained in `expert/ant_d4rl.md`.
+    ///
+    /// ```
+    /// use cm_data::expert::ExpertFile;
+    /// use cm_envs::ant_maze::{Maze, Recipe};
+    ///
+    /// assert_eq!(ExpertFile::of(Recipe::D4rl, Maze::Large), ExpertFile::D4rl);
+    /// assert_eq!(ExpertFile::of(Recipe::D4rl, Maze::Umaze), ExpertFile::D4rlMirrored);
+    /// assert_eq!(ExpertFile::of(Recipe::Clean, Maze::Umaze), ExpertFile::Clean);
+    /// ```
+    pub fn of(recipe: Recipe, maze: Maze) -> Self {
+        match (recipe, maze) {
+            (Recipe::D4rl | Recipe::D4rlCode, Maze::Large) => Self::D4rl,
+            (Recipe::D4rl | Recipe::D4rlCode, Maze::Umaze | Maze::Medium) => Self::D4rlMirrored,
+            (Recipe::Clean, _) => Self::Clean,
         }
     }
 
@@ -72,6 +85,10 @@ impl ExpertFile {
     pub(crate) fn read(&self) -> Result<Vec<u8>> {
         match self {
             Self::D4rl => Ok(D4RL.to_vec()),
+            Self::D4rlMirrored => {
+                let expert = Snapshot::from_safetensors(D4RL)?;
+                Ok(mirror::mirrored(&expert).to_safetensors()?)
+            }
             Self::Clean => Ok(CLEAN.to_vec()),
             Self::File(path) => std::fs::read(path).map_err(Error::file("read the expert", path)),
         }
@@ -81,6 +98,7 @@ impl ExpertFile {
     pub(crate) fn path(&self) -> &Path {
         match self {
             Self::D4rl => Path::new("the shipped expert of D4RL's recipe"),
+            Self::D4rlMirrored => Path::new("the shipped expert of D4RL's recipe in a mirror"),
             Self::Clean => Path::new("the shipped expert of the clean recipe"),
             Self::File(path) => path,
         }

@@ -41,7 +41,7 @@ pub struct GenerateSettings {
     pub cells: CellRule,
     /// Standard deviation of the noise on actions.
     pub noise: f32,
-    /// The policy that walks; the recipe's own if none is named.
+    /// The policy that walks; the recipe's own for the maze if none is named.
     pub expert: Option<ExpertFile>,
     /// Threads to use; 0 for all cores.
     pub threads: usize,
@@ -119,7 +119,7 @@ pub fn generate(
     }
     output::make_parent(output)?;
     let mujoco = Mujoco::find()?;
-    let shipped = ExpertFile::of(settings.recipe);
+    let shipped = ExpertFile::of(settings.recipe, settings.task.maze());
     let expert = Expert::open(settings.expert.as_ref().unwrap_or(&shipped))?;
     let plan = Plan {
         task: settings.task.name().to_owned(),

@@ -111,11 +111,13 @@ impl<'m, B: Backend> Cohort<'m, B> {
             }
             ends.into_iter().for_each(|member| runs[member].end_early());
         }
-        let done = |run: &Run<'_>| !run.is_well() || run.checkpointed == Some(run.step);
-        match self.members.iter().all(|&member| done(&runs[member])) {
-            true => Ok(()),
-            false => self.checkpoint(runs, watch),
+        self.end_checkpoints(runs);
+        let done = |run: &Run<'_>| !run.is_well() || run.is_checkpointed();
+        if !self.members.iter().all(|&member| done(&runs[member])) {
+            self.checkpoint(runs, watch)?;
+            self.end_checkpoints(runs);
         }
+        Ok(())
     }
 
     fn any_well(&self, runs: &[Run<'_>]) -> bool {
@@ -282,7 +284,7 @@ impl<'m, B: Backend> Cohort<'m, B> {
         Ok(Some((found, end)))
     }
 
-    /// Writes checkpoints. They know all evaluations but those of this very step, with whose weights
+    /// Begins to write checkpoints. They know all evaluations but those of this very step, with whose weights
     /// a run that goes on from there begins anew; the last one knows all.
     fn checkpoint(&self, runs: &mut [Run<'_>], watch: &mut impl FnMut(usize, Event)) -> Result<()> {
         let is_last = self.step >= self.settings.steps;
@@ -303,6 +305,17 @@ impl<'m, B: Backend> Cohort<'m, B> {
             run.timings.recording += started.elapsed() + std::mem::take(&mut reading);
         }
         Ok(())
+    }
+
+    /// Waits until checkpoints are on the disk.
+    fn end_checkpoints(&self, runs: &mut [Run<'_>]) {
+        for &member in self.members {
+            let run = &mut runs[member];
+            let started = Instant::now();
+            let written = run.end_checkpoint();
+            run.note(written);
+            run.timings.recording += started.elapsed();
+        }
     }
 }
 

@@ -4,6 +4,7 @@ mod cohort;
 mod evaluation;
 mod report;
 mod run;
+mod writing;
 
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -62,7 +62,7 @@ pub struct Timings {
     /// Waiting for batches, which are drawn on a background thread, and handing them to the
     /// backend.
     pub sampling: Duration,
-    /// Recording and checkpoints.
+    /// Recording, and waiting for checkpoints, which are written beside training.
     pub recording: Duration,
     /// Waiting for policies that act in the environment, which they do beside training.
     pub evaluating: Duration,

@@ -6,6 +6,7 @@ use std::time::Instant;
 use cm_nn::Snapshot;
 
 use super::evaluation::{Found, Pending, evaluate};
+use super::writing::Writing;
 use super::{Replica, Report, Timings};
 use crate::finish::finish;
 use crate::held_out::Validator;
@@ -32,7 +33,9 @@ pub(super) struct Run<'a> {
     /// An evaluation under way.
     pending: Option<Pending>,
     /// The step of the checkpoint on disk.
-    pub(super) checkpointed: Option<u64>,
+    checkpointed: Option<u64>,
+    /// A checkpoint on its way there.
+    writing: Option<Writing>,
     /// What was read of the checkpoint, until a learner has taken it.
     resume: Option<[Snapshot; 2]>,
     pub(super) timings: Timings,
@@ -82,6 +85,7 @@ impl<'a> Run<'a> {
             evaluated: rows.last().map(|row| row.step),
             pending: None,
             checkpointed,
+            writing: None,
             resume,
             timings: Timings::default(),
             validator,
@@ -292,20 +296,32 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Writes the model and the checkpoint.
+    /// Begins to write the model and the checkpoint, when those before are on the disk.
     pub(super) fn checkpoint(&mut self, parameters: Snapshot, optimiser: Snapshot) -> Result<()> {
         self.check_finite(&parameters)?;
-        RunFolder::save_model(&self.folder.model_file(), &parameters, &self.task.scaling)?;
+        self.end_checkpoint()?;
         let lengths = [self.metrics.length(), self.evaluations.length(), self.events.length()];
         let Self { step, best, .. } = *self;
         let checkpoint = Checkpoint { step, parameters, optimiser, best, lengths };
-        checkpoint.save(&self.folder.checkpoint_file())?;
-        self.checkpointed = Some(step);
+        self.writing = Some(Writing::start(self.folder, self.task, checkpoint)?);
         Ok(())
     }
 
+    /// Waits for the checkpoint under way.
+    pub(super) fn end_checkpoint(&mut self) -> Result<()> {
+        if let Some(writing) = self.writing.take() {
+            self.checkpointed = Some(writing.wait()?);
+        }
+        Ok(())
+    }
+
+    /// Whether all that it learned is on the disk.
+    pub(super) fn is_checkpointed(&self) -> bool {
+        self.checkpointed == Some(self.step)
+    }
+
     /// Refuses parameters that are not finite.
-    pub(super) fn check_finite(&self, parameters: &Snapshot) -> Result<()> {
+    pub(super) fn check_finite(&mut self, parameters: &Snapshot) -> Result<()> {
         for (name, matrix) in parameters.iter() {
             if let Some(&value) = matrix.values.iter().find(|value| !value.is_finite()) {
                 return Err(self.diverged(format!("a weight of `{name}`"), value));
@@ -314,7 +330,11 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    fn diverged(&self, what: String, value: f32) -> Error {
+    fn diverged(&mut self, what: String, value: f32) -> Error {
+        let written = self.end_checkpoint();
+        if let Err(error) = written {
+            return error;
+        }
         let kept = match self.checkpointed {
             Some(step) => format!("the checkpoint of step {step} is kept"),
             None => "there is no checkpoint yet".to_owned(),

@@ -84,7 +84,7 @@ impl TaskData {
         let file = self.file(task);
         if file.exists() && !is_unfinished(&file) {
             if self.source == Source::Generated {
-                let shipped = ExpertFile::of(self.recipe);
+                let shipped = ExpertFile::of(self.recipe, task.maze());
                 let expert = Expert::open(self.expert.as_ref().unwrap_or(&shipped))?;
                 Description::ensure(&file, task, self.recipe, &expert)?;
             }

@@ -178,7 +178,7 @@ fn jobs(arguments: &Arguments, tasks: &[Task], data: &TaskData) -> anyhow::Resul
                 settings.method.set_decay_steps(steps);
                 settings.batch = arguments.batch.unwrap_or(preset.batch());
                 (settings.seed, settings.steps) = (seed, steps);
-                (settings.evaluate_every, settings.checkpoint_every) = (every, every.min(5_000));
+                (settings.evaluate_every, settings.checkpoint_every) = (every, every.min(10_000));
                 settings.evaluation.episodes = arguments.episodes;
                 settings.plan = arguments.plan.settings(None)?;
                 settings.check()?;
