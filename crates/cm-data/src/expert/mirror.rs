@@ -116,6 +116,16 @@ mod tests {
     }
 
     #[test]
+    fn the_mirrored_expert_is_the_image_of_the_shipped_one() {
+        let [expert, image] = [ExpertFile::D4rl, ExpertFile::D4rlMirrored]
+            .map(|file| Snapshot::from_safetensors(&file.read().unwrap()).unwrap());
+        assert_eq!(image, mirrored(&expert));
+        let [expert, image] =
+            [ExpertFile::D4rl, ExpertFile::D4rlMirrored].map(|file| Expert::open(&file).unwrap());
+        assert_ne!(expert.sha256(), image.sha256());
+    }
+
+    #[test]
     fn an_image_acts_as_the_expert_does_in_the_mirror() {
         let mut random = Philox::new(3).stream(0, 0);
         let folder = tempfile::tempdir().unwrap();
