@@ -5,18 +5,30 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use cm_data::{Event, Unit};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 /// Shows one piece of work after another; what is shown goes with it.
 pub(crate) struct Bars {
     terminal: bool,
+    /// Other bars that are there meanwhile.
+    screen: MultiProgress,
     shown: Mutex<ProgressBar>,
 }
 
 impl Bars {
     pub(crate) fn new() -> Self {
+        Self::on(MultiProgress::new())
+    }
+
+    /// Below other bars.
+    pub(crate) fn on(screen: MultiProgress) -> Self {
         let terminal = std::io::stderr().is_terminal();
-        Self { terminal, shown: Mutex::new(ProgressBar::hidden()) }
+        Self { terminal, screen, shown: Mutex::new(ProgressBar::hidden()) }
+    }
+
+    /// Prints something while no bar is there.
+    pub(crate) fn suspend(&self, print: impl FnOnce()) {
+        self.screen.suspend(print);
     }
 
     /// To be given as the [`cm_data::Progress`] of a function.
@@ -53,7 +65,7 @@ impl Bars {
         let style =
             ProgressStyle::with_template(&format!("{{prefix}} {{wide_bar}} {count} {{msg}}"))
                 .unwrap_or_else(|_| ProgressStyle::default_bar());
-        let bar = total.map_or_else(ProgressBar::no_length, ProgressBar::new);
+        let bar = self.screen.add(total.map_or_else(ProgressBar::no_length, ProgressBar::new));
         bar.set_style(style);
         bar.set_prefix(what.to_owned());
         bar.set_position(done);
@@ -65,7 +77,7 @@ impl Bars {
         if !self.terminal {
             return ProgressBar::hidden();
         }
-        let spinner = ProgressBar::new_spinner().with_message(what.to_owned());
+        let spinner = self.screen.add(ProgressBar::new_spinner().with_message(what.to_owned()));
         spinner.enable_steady_tick(Duration::from_millis(120));
         spinner
     }

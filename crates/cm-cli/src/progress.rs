@@ -6,8 +6,11 @@ use std::time::Instant;
 use cm_train::{Event, JobEvent};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
+use crate::bars::Bars;
+
 /// One bar for each run, and one for all of them if there are several.
 pub(crate) struct Progress {
+    screen: MultiProgress,
     bars: Vec<ProgressBar>,
     all: ProgressBar,
     names: Vec<String>,
@@ -24,7 +27,7 @@ impl Progress {
     /// Bars for runs of these names; nothing at all if `quiet`.
     pub(crate) fn new(names: Vec<String>, quiet: bool) -> Self {
         let terminal = std::io::stderr().is_terminal();
-        let all = MultiProgress::new();
+        let screen = MultiProgress::new();
         let width = names.iter().map(String::len).max().unwrap_or(0);
         let style = ProgressStyle::with_template(
             "{prefix} {bar:30} {pos:>7}/{len} {per_sec:>12} {eta:>4} {msg}",
@@ -35,7 +38,7 @@ impl Progress {
             let bar = if quiet || !terminal || one_of_many {
                 ProgressBar::hidden()
             } else {
-                all.add(ProgressBar::new(0))
+                screen.add(ProgressBar::new(0))
             };
             bar.set_style(style.clone());
             bar.set_prefix(format!("{name:width$}"));
@@ -44,9 +47,14 @@ impl Progress {
         let bars: Vec<_> = names.iter().map(bar).collect();
         let total = bar(&ALL.to_owned());
         if bars.len() < 2 {
-            all.remove(&total);
+            screen.remove(&total);
         }
-        Self { bars, all: total, names, quiet, terminal, started: Instant::now() }
+        Self { screen, bars, all: total, names, quiet, terminal, started: Instant::now() }
+    }
+
+    /// For work on data sets meanwhile.
+    pub(crate) fn bars(&self) -> Bars {
+        Bars::on(self.screen.clone())
     }
 
     /// Shows what happened in run `index`.

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use cm_envs::ant_maze::{ACTION, Animation, AntMaze, CellRule, Guide, Maze, Paths, Recipe, STATE, Task};
+use cm_envs::ant_maze::{
+    ACTION, Animation, AntMaze, CellRule, Guide, Maze, Paths, Recipe, STATE, Task,
+};
 use cm_envs::mujoco::Mujoco;
 use cm_envs::{Outcome, Rollout, rollout, success_rate};
 use cm_random::{Philox, Stream};

@@ -6,6 +6,7 @@ mod ogbench;
 pub(super) mod output;
 mod point_maze;
 pub(super) mod results;
+mod supply;
 mod training;
 
 use cm_train::Device;

@@ -19,6 +19,7 @@ pub(super) enum Source {
 }
 
 /// The files of one source.
+#[derive(Clone)]
 pub(super) struct TaskData {
     source: Source,
     recipe: Recipe,
@@ -78,20 +79,25 @@ impl TaskData {
         }
     }
 
-    /// Downloads or generates the data of `task`, unless it is there. Generated data of another
-    /// recipe, task or walking policy is refused.
-    pub(super) fn get(&self, task: Task) -> anyhow::Result<()> {
+    /// Whether the data of `task` is there. Generated data of another recipe, task or walking policy
+    /// is refused.
+    pub(super) fn is_there(&self, task: Task) -> anyhow::Result<bool> {
         let file = self.file(task);
-        if file.exists() && !is_unfinished(&file) {
-            if self.source == Source::Generated {
-                let shipped = ExpertFile::of(self.recipe, task.maze());
-                let expert = Expert::open(self.expert.as_ref().unwrap_or(&shipped))?;
-                Description::ensure(&file, task, self.recipe, &expert)?;
-            }
-            return Ok(());
+        if !file.exists() || is_unfinished(&file) {
+            return Ok(false);
         }
-        println!("getting {task}: {}", file.display());
-        let bars = Bars::new();
+        if self.source == Source::Generated {
+            let shipped = ExpertFile::of(self.recipe, task.maze());
+            let expert = Expert::open(self.expert.as_ref().unwrap_or(&shipped))?;
+            Description::ensure(&file, task, self.recipe, &expert)?;
+        }
+        Ok(true)
+    }
+
+    /// Downloads or generates the data of `task`.
+    pub(super) fn get(&self, task: Task, bars: &Bars) -> anyhow::Result<()> {
+        let file = self.file(task);
+        bars.suspend(|| println!("getting {task}: {}", file.display()));
         match self.source {
             Source::Downloaded => {
                 let name = task.name();
@@ -104,8 +110,7 @@ impl TaskData {
                     ..GenerateSettings::new(task)
                 };
                 let made = cm_data::generate(&settings, &file, &|event| bars.show(event))?;
-                drop(bars);
-                crate::commands::data::print_generated(&made);
+                bars.suspend(|| crate::commands::data::print_generated(&made));
             }
         }
         Ok(())

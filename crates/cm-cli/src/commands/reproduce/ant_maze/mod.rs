@@ -17,7 +17,8 @@ use cm_train::{AntMazeTask, Device, Job, Method, RunSettings};
 
 use self::data::{Source, TaskData};
 use self::preset::{Contrast, Origin, Policy, Preset, States};
-use super::training::{check, train_cells};
+use super::supply::Supply;
+use super::training::{Cells, check, train_cells};
 use crate::commands::device;
 use crate::config::PlanArguments;
 
@@ -104,6 +105,9 @@ pub(crate) struct Arguments {
     /// the CPU all runs are side by side.
     #[arg(long, value_name = "N", default_value = "1")]
     tasks_at_once: NonZeroUsize,
+    /// On a GPU: how many such pieces are trained side by side; no number depends on it.
+    #[arg(long, value_name = "N", default_value = "1")]
+    side_by_side: NonZeroUsize,
     #[command(flatten)]
     plan: PlanArguments,
     /// Print which data sets are needed, where they are looked for and which are there, and stop.
@@ -127,8 +131,15 @@ pub(crate) fn run(arguments: &Arguments, wanted: Device) -> anyhow::Result<()> {
         let device = device(wanted)?;
         check(&jobs)?;
         Mujoco::find()?;
-        tasks.iter().try_for_each(|&task| data.get(task))?;
-        train_cells(device, &jobs, name, arguments.workers, arguments.tasks_at_once.get())?;
+        let cells = Cells {
+            tasks_at_once: arguments.tasks_at_once.get(),
+            side_by_side: arguments.side_by_side.get(),
+        };
+        train_cells(device, &jobs, name, arguments.workers, cells, |bars| {
+            let here = data.clone();
+            let get = move |task| here.get(task, &bars);
+            Supply::begin(&tasks, |task| data.is_there(task), get)
+        })?;
     }
     report::write(arguments, &tasks, &jobs, &data)
 }

@@ -20,6 +20,7 @@ pub(super) enum Source {
 }
 
 /// The files of one source.
+#[derive(Clone)]
 pub(super) struct TaskData {
     source: Source,
     /// Where the runs look.
@@ -59,15 +60,20 @@ impl TaskData {
         }
     }
 
-    /// Downloads or generates the data of `task`, unless it is there. Data that was generated for
-    /// another task is refused.
-    pub(super) fn get(&self, task: OgTask) -> anyhow::Result<()> {
+    /// Whether the data of `task` is there. Data that was generated for another task is refused.
+    pub(super) fn is_there(&self, task: OgTask) -> anyhow::Result<bool> {
         let file = self.file(task);
-        if file.exists() && !is_unfinished(&file) {
-            return Ok(ensure_task(&file, &task.name())?);
+        if !file.exists() || is_unfinished(&file) {
+            return Ok(false);
         }
-        println!("getting {task}: {}", file.display());
-        let bars = Bars::new();
+        ensure_task(&file, &task.name())?;
+        Ok(true)
+    }
+
+    /// Downloads or generates the data of `task`.
+    pub(super) fn get(&self, task: OgTask, bars: &Bars) -> anyhow::Result<()> {
+        let file = self.file(task);
+        bars.suspend(|| println!("getting {task}: {}", file.display()));
         match self.source {
             Source::Downloaded if self.folder != self.cache.folder() => {
                 bail!("{} is not there; put OGBench's file there", file.display())
@@ -83,8 +89,7 @@ impl TaskData {
             Source::Generated => {
                 let settings = OgSettings::new(task);
                 let made = cm_data::generate_ogbench(&settings, &file, &|event| bars.show(event))?;
-                drop(bars);
-                crate::commands::data::print_ogbench(&made);
+                bars.suspend(|| crate::commands::data::print_ogbench(&made));
             }
         }
         Ok(())

@@ -13,7 +13,8 @@ use cm_envs::ogbench::{Maze, OgTask};
 use cm_train::{Device, Job, Method, OgMazeTask, RunSettings};
 
 use self::data::{Source, TaskData};
-use super::training::{check, train_cells};
+use super::supply::Supply;
+use super::training::{Cells, check, train_cells};
 use crate::commands::device;
 use crate::config::PlanArguments;
 
@@ -96,8 +97,12 @@ pub(crate) fn run(arguments: &Arguments, wanted: Device) -> anyhow::Result<()> {
         let all = [&nearby[..], &jobs[..]].concat();
         check(&all)?;
         Mujoco::find()?;
-        tasks.iter().try_for_each(|&task| data.get(task))?;
-        train_cells(device, &all, name, arguments.workers, 1)?;
+        let cells = Cells { tasks_at_once: 1, side_by_side: 1 };
+        train_cells(device, &all, name, arguments.workers, cells, |bars| {
+            let here = data.clone();
+            let get = move |task| here.get(task, &bars);
+            Supply::begin(&tasks, |task| data.is_there(task), get)
+        })?;
         nearby::walk(&jobs, &nearby)?;
     }
     report::write(arguments, &tasks, &jobs, &data)
