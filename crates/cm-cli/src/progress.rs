@@ -1,10 +1,11 @@
 //! Progress of runs: bars on a terminal, a line for each evaluation elsewhere.
 
 use std::io::IsTerminal;
-use std::time::Instant;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use cm_train::{Event, JobEvent};
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use indicatif::{HumanDuration, MultiProgress, ProgressBar, ProgressStyle};
 
 use crate::bars::Bars;
 
@@ -17,6 +18,8 @@ pub(crate) struct Progress {
     quiet: bool,
     terminal: bool,
     started: Instant,
+    /// Steps of all runs that were done before.
+    resumed: AtomicU64,
 }
 
 /// More bars than this would not fit a screen: then there is the one of all runs alone.
@@ -49,7 +52,16 @@ impl Progress {
         if bars.len() < 2 {
             screen.remove(&total);
         }
-        Self { screen, bars, all: total, names, quiet, terminal, started: Instant::now() }
+        Self {
+            screen,
+            bars,
+            all: total,
+            names,
+            quiet,
+            terminal,
+            started: Instant::now(),
+            resumed: AtomicU64::new(0),
+        }
     }
 
     /// For work on data sets meanwhile.
@@ -62,11 +74,12 @@ impl Progress {
         let bar = &self.bars[index];
         match event {
             Event::Started { step, steps } => {
-                if self.all.length() == Some(0) {
+                if self.all.length().unwrap_or(0) == 0 {
                     // Runs of one call have the same number of steps.
                     self.all.set_length(*steps * self.bars.len() as u64);
                 }
                 self.all.inc(*step);
+                self.resumed.fetch_add(*step, Ordering::Relaxed);
                 bar.set_length(*steps);
                 bar.set_position(*step);
                 bar.reset_eta();
@@ -100,11 +113,23 @@ impl Progress {
                         (self.started.elapsed().as_secs_f64(), &self.names[index]);
                     let success = 100.0 * success;
                     eprintln!(
-                        "{seconds:8.1} s  {name:12} step {step:>7}  success {success:5.1} %{planned}"
+                        "{seconds:8.1} s  {name:12} step {step:>7}  success {success:5.1} %{planned}{}",
+                        self.left()
                     );
                 }
             }
         }
+    }
+
+    /// How long all runs will still take, at the pace so far.
+    fn left(&self) -> String {
+        let (done, all) = (self.all.position(), self.all.length().unwrap_or(0));
+        let here = done.saturating_sub(self.resumed.load(Ordering::Relaxed));
+        if here == 0 || done >= all {
+            return String::new();
+        }
+        let seconds = self.started.elapsed().as_secs_f64() / here as f64 * (all - done) as f64;
+        format!(", {} left", HumanDuration(Duration::from_secs_f64(seconds)))
     }
 
     /// Shows what happened in job `index`.
