@@ -9,12 +9,6 @@ use cm_envs::mujoco::Mujoco;
 
 /// Episodes of each task, where the targets are about 200.
 const EPISODES: usize = 32;
-/// Figures of the shipped expert's data outside D4RL's range, as `docs/antmaze.md` has them: the
-/// range is taken to reach as far.
-const OUTSIDE: [(Task, &str, f64); 2] = [
-    (Task::Umaze, "episodes that touch it", 0.619),
-    (Task::UmazeDiverse, "episodes that flip", 0.64),
-];
 
 /// How far a figure of the sample may be outside the range of D4RL's data: for shares of episodes
 /// two binomial standard errors, for what depends on them as much.
@@ -49,10 +43,7 @@ fn a_sample_is_as_hard_as_d4rls_data() {
         assert_eq!((found.episodes, found.longest_episode), (EPISODES, rows));
         assert_eq!(report.comparison().len(), 12);
         for figure in report.comparison() {
-            let known = OUTSIDE.iter().find(|known| (known.0, known.1) == (task, figure.figure));
-            let reached = known.map_or(*figure.target.start(), |known| known.2);
-            let (low, high) =
-                (figure.target.start().min(reached), figure.target.end().max(reached));
+            let (low, high) = (figure.target.start(), figure.target.end());
             let leeway = leeway(figure);
             let met = figure.found.is_some_and(|x| (low - leeway..=high + leeway).contains(&x));
             if !met {

@@ -74,8 +74,8 @@ struct TrainArguments {
     /// Steps of the environment.
     #[arg(long, default_value_t = 3_000_000)]
     steps: u64,
-    /// Start from this expert, a file or the word `shipped` for the recipe's, instead of from
-    /// nothing.
+    /// Start from this expert, a file or the word `shipped` for the recipe's (d4rl: the one of the
+    /// large maze), instead of from nothing.
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
     /// Start from it as a mirror shows it: what it does to the left, the new one does to the right.
@@ -149,7 +149,7 @@ enum ExpertRecipe {
 impl ExpertRecipe {
     fn shipped(self) -> ExpertFile {
         match self {
-            Self::D4rl => ExpertFile::D4rl,
+            Self::D4rl => ExpertFile::D4rl(Maze::Large),
             Self::Clean => ExpertFile::Clean,
         }
     }

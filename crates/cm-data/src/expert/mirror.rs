@@ -84,7 +84,7 @@ fn row(values: &[f32], image: impl Fn(usize) -> Image) -> Vec<f32> {
 
 #[cfg(test)]
 mod tests {
-    use cm_envs::ant_maze::{Ant, STATE, policy_input, standing};
+    use cm_envs::ant_maze::{Ant, Maze, STATE, policy_input, standing};
     use cm_random::{Philox, unit_f32};
     use rand_core::Rng;
 
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn an_image_of_the_image_is_the_expert() {
-        for file in [ExpertFile::Clean, ExpertFile::D4rl] {
+        for file in [ExpertFile::Clean, ExpertFile::D4rl(Maze::Large)] {
             let expert = Snapshot::from_safetensors(&file.read().unwrap()).unwrap();
             let image = mirrored(&expert);
             assert_eq!(mirrored(&image), expert);
@@ -116,13 +116,12 @@ mod tests {
     }
 
     #[test]
-    fn the_mirrored_expert_is_the_image_of_the_shipped_one() {
-        let [expert, image] = [ExpertFile::D4rl, ExpertFile::D4rlMirrored]
-            .map(|file| Snapshot::from_safetensors(&file.read().unwrap()).unwrap());
-        assert_eq!(image, mirrored(&expert));
-        let [expert, image] =
-            [ExpertFile::D4rl, ExpertFile::D4rlMirrored].map(|file| Expert::open(&file).unwrap());
-        assert_ne!(expert.sha256(), image.sha256());
+    fn the_mediums_expert_is_the_image_of_the_larges() {
+        let [large, medium] = [Maze::Large, Maze::Medium].map(ExpertFile::D4rl);
+        let read = |file: &ExpertFile| Snapshot::from_safetensors(&file.read().unwrap()).unwrap();
+        assert_eq!(read(&medium), mirrored(&read(&large)));
+        let sums = [large, medium].map(|file| Expert::open(&file).unwrap().sha256().to_owned());
+        assert_ne!(sums[0], sums[1]);
     }
 
     #[test]
@@ -130,7 +129,7 @@ mod tests {
         let mut random = Philox::new(3).stream(0, 0);
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("image.safetensors");
-        for file in [ExpertFile::Clean, ExpertFile::D4rl] {
+        for file in [ExpertFile::Clean, ExpertFile::D4rl(Maze::Large)] {
             let expert = Snapshot::from_safetensors(&file.read().unwrap()).unwrap();
             mirrored(&expert).save_safetensors(&path).unwrap();
             let image = Expert::open(&ExpertFile::File(path.clone())).unwrap();

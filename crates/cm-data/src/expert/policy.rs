@@ -46,15 +46,15 @@ impl fmt::Display for Actions {
 
 /// The experts that come with this crate.
 const D4RL: &[u8] = include_bytes!("../../expert/ant_d4rl.safetensors");
+const D4RL_UMAZE: &[u8] = include_bytes!("../../expert/ant_d4rl_umaze.safetensors");
 const CLEAN: &[u8] = include_bytes!("../../expert/ant_expert.safetensors");
 
 /// Where an expert comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExpertFile {
-    /// From this crate: the one whose data is as hard as D4RL's.
-    D4rl,
-    /// The same as a mirror shows it, which turns better to the other side.
-    D4rlMirrored,
+    /// From this crate: the one whose data of this maze is as hard as D4RL's. In the medium maze it
+    /// is that of the large one as a mirror shows it.
+    D4rl(Maze),
     /// From this crate: the one that seldom falls and knows its way around walls.
     Clean,
     /// From a file of the same form, or of the form of the policy that D4RL has published.
@@ -62,30 +62,29 @@ pub enum ExpertFile {
 }
 
 impl ExpertFile {
-    /// The expert that comes with this crate for a recipe and a maze. Which way round the one of
-    /// D4RL's recipe walks is said and explained in `expert/ant_d4rl.md`.
+    /// The expert that comes with this crate for a recipe and a maze.
     ///
     /// ```
     /// use cm_data::expert::ExpertFile;
     /// use cm_envs::ant_maze::{Maze, Recipe};
     ///
-    /// assert_eq!(ExpertFile::of(Recipe::D4rl, Maze::Large), ExpertFile::D4rl);
-    /// assert_eq!(ExpertFile::of(Recipe::D4rl, Maze::Umaze), ExpertFile::D4rlMirrored);
+    /// let umaze = ExpertFile::of(Recipe::D4rl, Maze::Umaze);
+    /// assert_eq!(umaze, ExpertFile::D4rl(Maze::Umaze));
     /// assert_eq!(ExpertFile::of(Recipe::Clean, Maze::Umaze), ExpertFile::Clean);
     /// ```
     pub fn of(recipe: Recipe, maze: Maze) -> Self {
-        match (recipe, maze) {
-            (Recipe::D4rl | Recipe::D4rlCode, Maze::Large) => Self::D4rl,
-            (Recipe::D4rl | Recipe::D4rlCode, Maze::Umaze | Maze::Medium) => Self::D4rlMirrored,
-            (Recipe::Clean, _) => Self::Clean,
+        match recipe {
+            Recipe::D4rl | Recipe::D4rlCode => Self::D4rl(maze),
+            Recipe::Clean => Self::Clean,
         }
     }
 
     /// The bytes of the file.
     pub(crate) fn read(&self) -> Result<Vec<u8>> {
         match self {
-            Self::D4rl => Ok(D4RL.to_vec()),
-            Self::D4rlMirrored => {
+            Self::D4rl(Maze::Umaze) => Ok(D4RL_UMAZE.to_vec()),
+            Self::D4rl(Maze::Large) => Ok(D4RL.to_vec()),
+            Self::D4rl(Maze::Medium) => {
                 let expert = Snapshot::from_safetensors(D4RL)?;
                 Ok(mirror::mirrored(&expert).to_safetensors()?)
             }
@@ -97,8 +96,7 @@ impl ExpertFile {
     /// What a message calls it.
     pub(crate) fn path(&self) -> &Path {
         match self {
-            Self::D4rl => Path::new("the shipped expert of D4RL's recipe"),
-            Self::D4rlMirrored => Path::new("the shipped expert of D4RL's recipe in a mirror"),
+            Self::D4rl(_) => Path::new("the shipped expert of D4RL's recipe"),
             Self::Clean => Path::new("the shipped expert of the clean recipe"),
             Self::File(path) => path,
         }

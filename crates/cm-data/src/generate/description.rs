@@ -42,11 +42,11 @@ impl Description {
     /// ```
     /// use cm_data::Description;
     /// use cm_data::expert::{Expert, ExpertFile};
-    /// use cm_envs::ant_maze::{Recipe, Task};
+    /// use cm_envs::ant_maze::{Maze, Recipe, Task};
     ///
     /// let folder = tempfile::tempdir()?;
     /// let file = folder.path().join("walks.cmdata");
-    /// let expert = Expert::open(&ExpertFile::D4rl)?;
+    /// let expert = Expert::open(&ExpertFile::D4rl(Maze::Umaze))?;
     /// let error = Description::ensure(&file, Task::Umaze, Recipe::D4rl, &expert).unwrap_err();
     /// assert!(error.to_string().contains("nothing says how it was made"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
