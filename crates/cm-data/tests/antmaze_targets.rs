@@ -8,7 +8,7 @@ use cm_envs::ant_maze::Task;
 use cm_envs::mujoco::Mujoco;
 
 /// Episodes of each task, where the targets are about 200.
-const EPISODES: usize = 32;
+const EPISODES: usize = 64;
 
 /// How far a figure of the sample may be outside the range of D4RL's data: for shares of episodes
 /// two binomial standard errors, for what depends on them as much.
