@@ -284,8 +284,8 @@ impl<'m, B: Backend> Cohort<'m, B> {
         Ok(Some((found, end)))
     }
 
-    /// Begins to write checkpoints. They know all evaluations but those of this very step, with whose weights
-    /// a run that goes on from there begins anew; the last one knows all.
+    /// Begins to write checkpoints. They know all evaluations but those of this very step, with
+    /// whose weights a run that goes on from there begins anew; the last one knows all.
     fn checkpoint(&self, runs: &mut [Run<'_>], watch: &mut impl FnMut(usize, Event)) -> Result<()> {
         let is_last = self.step >= self.settings.steps;
         self.end_evaluations(runs, if is_last { u64::MAX } else { self.step }, watch);

@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 use crate::{Checkpoint, Error, Result, RunFolder, Task};
 
 /// A model and a checkpoint on their way to the disk: encoding and flushing them takes as long as
-/// thousands of steps of a GPU. Dropping it waits for them.
+/// hundreds of steps of a GPU. Dropping it waits for them.
 pub(super) struct Writing {
     step: u64,
     thread: Option<JoinHandle<Result<()>>>,
