@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::bail;
@@ -17,6 +18,7 @@ const LOOK: Duration = Duration::from_millis(100);
 pub(super) struct Supply {
     tasks: Vec<String>,
     made: Arc<Made>,
+    maker: JoinHandle<()>,
 }
 
 /// What became of each task's data so far: whether it is there, or why it is not.
@@ -41,16 +43,17 @@ impl Supply {
                 missing.push(task);
             }
         }
+        let tasks = missing.iter().map(T::to_string).collect();
         let made = Arc::new(Made::default());
-        let supply = Self { tasks: missing.iter().map(T::to_string).collect(), made: made.clone() };
-        std::thread::Builder::new().name("data".to_owned()).spawn(move || {
+        let here = made.clone();
+        let maker = std::thread::Builder::new().name("data".to_owned()).spawn(move || {
             for task in missing {
                 let result = make(task).map_err(|error| format!("{error:#}"));
-                made.known().insert(task.to_string(), result);
-                made.news.notify_all();
+                here.known().insert(task.to_string(), result);
+                here.news.notify_all();
             }
         })?;
-        Ok(supply)
+        Ok(Self { tasks, made, maker })
     }
 
     /// Waits for a job's data; that of tasks which nobody makes is there already. Gives up when
@@ -66,6 +69,8 @@ impl Supply {
                 Some(Ok(())) => return Ok(()),
                 Some(Err(reason)) => bail!("{reason}"),
                 None if stop.load(Ordering::Relaxed) => bail!("interrupted"),
+                // Only a panic, which has said why, ends it before the last is known.
+                None if self.maker.is_finished() => bail!("the data of {task} was not made"),
                 None => {
                     let waited = self.made.news.wait_timeout(known, LOOK);
                     known = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -119,5 +124,15 @@ mod tests {
         stop.store(false, Ordering::Relaxed);
         go_on.send(()).unwrap();
         supply.wait(&job("last"), &stop).unwrap();
+    }
+
+    #[test]
+    fn nobody_waits_for_data_that_a_panic_left_unmade() {
+        let make = |_: &str| -> anyhow::Result<()> { panic!("on purpose") };
+        let supply = Supply::begin(&["first", "last"], |_| Ok(false), make).unwrap();
+        for task in ["first", "last"] {
+            let error = supply.wait(&job(task), &AtomicBool::new(false)).unwrap_err().to_string();
+            assert!(error.contains("was not made"), "{error}");
+        }
     }
 }
