@@ -1,6 +1,7 @@
 //! Settings of a run from a preset, a TOML file and flags, later ones overriding earlier ones.
 
 mod plan;
+mod set;
 mod table;
 mod task;
 
@@ -11,7 +12,8 @@ use cm_train::{Method, MethodSettings, PlanSettings, RunSettings};
 use toml::{Table, Value};
 
 pub(crate) use self::plan::PlanArguments;
-use self::table::{merge, parse, parse_value, set};
+pub(crate) use self::set::SetArguments;
+use self::table::{merge, parse, parse_value, set as set_key};
 pub(crate) use self::task::environments;
 
 /// What a run is made of on the command line.
@@ -114,7 +116,7 @@ impl ConfigArguments {
         if self.plan {
             table.entry("plan").or_insert(Value::Table(Table::try_from(PlanSettings::default())?));
         }
-        let mut set = |key: &str, value: Value| set(table, key, value);
+        let mut set = |key: &str, value: Value| set_key(table, key, value);
         for (key, number) in [
             ("seed", self.seed),
             ("steps", self.steps),
@@ -144,7 +146,7 @@ pub(crate) fn with_keys(
     keys: &[(String, Value)],
 ) -> anyhow::Result<RunSettings> {
     let mut table = Table::try_from(settings)?;
-    keys.iter().try_for_each(|(key, value)| set(&mut table, key, value.clone()))?;
+    keys.iter().try_for_each(|(key, value)| set_key(&mut table, key, value.clone()))?;
     read(&table)
 }
 

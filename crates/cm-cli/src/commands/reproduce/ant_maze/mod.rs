@@ -20,7 +20,7 @@ use self::preset::{Contrast, Origin, Policy, Preset, States};
 use super::supply::Supply;
 use super::training::{Cells, check, train_cells};
 use crate::commands::device;
-use crate::config::PlanArguments;
+use crate::config::{PlanArguments, SetArguments};
 
 #[derive(clap::Args)]
 #[command(
@@ -109,6 +109,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value = "1")]
     side_by_side: NonZeroUsize,
     #[command(flatten)]
+    set: SetArguments,
+    #[command(flatten)]
     plan: PlanArguments,
     /// Print which data sets are needed, where they are looked for and which are there, and stop.
     #[arg(long)]
@@ -165,6 +167,7 @@ fn jobs(arguments: &Arguments, tasks: &[Task], data: &TaskData) -> anyhow::Resul
     }
     let steps = arguments.steps.unwrap_or(preset.steps());
     let every = arguments.evaluate_every.unwrap_or((steps / 10).max(1));
+    let set = arguments.set.settings(&arguments.methods)?;
     let mut jobs = Vec::new();
     for &task in tasks {
         for &method in &arguments.methods {
@@ -192,7 +195,7 @@ fn jobs(arguments: &Arguments, tasks: &[Task], data: &TaskData) -> anyhow::Resul
                 (settings.evaluate_every, settings.checkpoint_every) = (every, every.min(10_000));
                 settings.evaluation.episodes = arguments.episodes;
                 settings.plan = arguments.plan.settings(None)?;
-                settings.check()?;
+                let settings = set.apply(&settings)?;
                 let folder = arguments.out.join(format!("{task}-{method}-{seed}"));
                 jobs.push(Job { folder, settings });
             }
@@ -249,6 +252,7 @@ mod tests {
         let MethodSettings::Crl(crl) = crl else { unreachable!() };
         assert_eq!((crl.twin, crl.critic.repr_dim), (true, 16));
         assert_eq!(crl.critic.network.hidden, [512; 4]);
+        assert!(settings(&["--set", "method.cmd1.twin=true"]).1.twin && !code.twin);
         let refused = Program::try_parse_from(["x", "--small", "--settings", "text"]).unwrap();
         let data = TaskData::new(&refused.arguments);
         let error = jobs(&refused.arguments, &Task::ALL, &data).unwrap_err().to_string();

@@ -16,7 +16,7 @@ use self::data::{Source, TaskData};
 use super::supply::Supply;
 use super::training::{Cells, check, train_cells};
 use crate::commands::device;
-use crate::config::PlanArguments;
+use crate::config::{PlanArguments, SetArguments};
 
 #[derive(clap::Args)]
 #[command(
@@ -69,6 +69,8 @@ pub(crate) struct Arguments {
     /// Runs at the same time, each on one thread; the number of processors if not given.
     #[arg(long)]
     workers: Option<usize>,
+    #[command(flatten)]
+    set: SetArguments,
     #[command(flatten)]
     plan: PlanArguments,
     /// Also clone a policy for goals nearby, which are drawn by this discount, such as 0.98, and let
@@ -175,8 +177,9 @@ fn settings(
     (settings.evaluate_every, settings.checkpoint_every) = (every, every);
     settings.evaluation.episodes = Maze::TASKS * arguments.episodes;
     settings.plan = arguments.plan.settings(None)?;
-    settings.check()?;
-    Ok(settings)
+    let mut methods = arguments.methods.clone();
+    methods.extend(arguments.nearby.map(|_| Method::Gcbc));
+    arguments.set.settings(&methods)?.apply(&settings)
 }
 
 #[cfg(test)]
@@ -199,6 +202,22 @@ mod tests {
         let mut wanted = jobs(&arguments, &OgTask::all(), &data).unwrap();
         wanted.sort_by(|a, b| a.folder.cmp(&b.folder));
         assert_eq!(crate::commands::sweep::jobs_of_shipped("ogbench"), wanted);
+    }
+
+    #[test]
+    fn other_settings_can_be_given_by_their_keys() {
+        let words = ["x", "--methods", "tmd", "--plan", "--nearby", "0.9", "--set", "batch=7"];
+        let words = words.iter().chain(&["--set", "method.gcbc.adam.learning_rate=1.0"]);
+        let arguments = Program::try_parse_from(words).unwrap().arguments;
+        let (tasks, data) = (OgTask::all(), TaskData::new(arguments.data, None));
+        let far = jobs(&arguments, &tasks, &data).unwrap();
+        let nearby = nearby_jobs(&arguments, &tasks, &data).unwrap();
+        assert!(far.iter().chain(&nearby).all(|job| job.settings.batch == 7));
+        assert!(nearby[0].settings.to_toml().contains("learning_rate = 1.0"));
+        let words = ["x", "--methods", "tmd", "--set", "method.gcbc.adam.learning_rate=1.0"];
+        let arguments = Program::try_parse_from(words).unwrap().arguments;
+        let error = jobs(&arguments, &tasks, &data).unwrap_err().to_string();
+        assert!(error.contains("no runs of `gcbc`"), "{error}");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use cm_train::{Device, Job, Method, PointMazeTask, RunSettings};
 
 use super::training::{check, train};
 use crate::commands::device;
-use crate::config::PlanArguments;
+use crate::config::{PlanArguments, SetArguments};
 
 #[derive(clap::Args)]
 #[command(
@@ -52,6 +52,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     workers: Option<usize>,
     #[command(flatten)]
+    set: SetArguments,
+    #[command(flatten)]
     plan: PlanArguments,
     /// Only write the figures and the page of what there is.
     #[arg(long)]
@@ -83,6 +85,7 @@ fn jobs(arguments: &Arguments, out: &Path) -> anyhow::Result<Vec<Job>> {
     if seeds == 0 || arguments.methods.is_empty() {
         bail!("expected at least one seed and one method");
     }
+    let set = arguments.set.settings(&arguments.methods)?;
     let mut jobs = Vec::new();
     for seed in 0..seeds {
         for &method in &arguments.methods {
@@ -99,7 +102,7 @@ fn jobs(arguments: &Arguments, out: &Path) -> anyhow::Result<Vec<Job>> {
                 settings.task = task.into();
             }
             settings.plan = arguments.plan.settings(None)?;
-            settings.check()?;
+            let settings = set.apply(&settings)?;
             jobs.push(Job { folder: out.join(format!("{method}-{seed}")), settings });
         }
     }
@@ -133,6 +136,15 @@ mod tests {
         };
         assert_eq!(seeds(&[]), [[0, 0, 0], [1, 1, 0]]);
         assert_eq!(seeds(&["--worlds"]), [[0, 0, 0], [1, 1, 1]]);
+    }
+
+    #[test]
+    fn other_settings_can_be_given_by_their_keys() {
+        let words = ["x", "--set", "batch=7", "--set", "method.qrl.margin=0.5"];
+        let arguments = Program::try_parse_from(words).unwrap().arguments;
+        let jobs = jobs(&arguments, "runs".as_ref()).unwrap();
+        assert_eq!(jobs.len(), 6);
+        assert!(jobs.iter().all(|job| job.settings.batch == 7));
     }
 
     #[test]
