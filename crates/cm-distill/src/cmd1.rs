@@ -70,6 +70,16 @@ impl Cmd1Settings {
         }
     }
 
+    /// As the paper writes it, but the policy's loss is contrastive RL's
+    /// ([`ActorSettings::contrastive_rl`]): 0.95 of the distance to the row's own goal, 0.05 of the
+    /// log-density. The paper's equation has no weights; it takes the cloning term from contrastive
+    /// RL, and its hyperparameters "whenever possible".
+    pub fn contrastive_rl() -> Self {
+        let ActorSettings { extraction, goals, .. } = ActorSettings::contrastive_rl();
+        let text = Self::paper_text();
+        Self { actor: ActorSettings { extraction, goals, ..text.actor }, ..text }
+    }
+
     /// As the authors' code runs it on offline AntMaze: 4 x 1024, logits divided by 8, Adam 5e-5.
     pub fn authors_code() -> Self {
         let network = MlpSettings { hidden: vec![1024; 4], ..Default::default() };

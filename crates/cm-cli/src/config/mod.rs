@@ -30,7 +30,8 @@ pub(crate) struct ConfigArguments {
     #[arg(long)]
     pub(crate) method: Option<Method>,
     /// Begin with the method's settings of that name instead of the environment's: paper, code,
-    /// plane, ogbench, original, antmaze, released, revised, as far as the method has them.
+    /// contrastive-rl, plane, ogbench, original, antmaze, released, revised, as far as the method
+    /// has them.
     #[arg(long)]
     pub(crate) preset: Option<String>,
     /// TOML file of settings, such as a run's config.toml; what it leaves out has its default.

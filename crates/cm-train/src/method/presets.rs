@@ -32,9 +32,10 @@ impl Method {
     /// ```
     pub const fn presets(self) -> &'static [&'static str] {
         match self {
-            Self::Cmd1 | Self::Gcbc => &["code", "paper", "plane", "ogbench"],
+            Self::Cmd1 => &["code", "paper", "contrastive-rl", "plane", "ogbench"],
+            Self::Gcbc => &["code", "paper", "plane", "ogbench"],
             Self::Crl => &["code", "paper", "original", "plane", "ogbench"],
-            Self::Cmd2 => &["code", "paper", "plane"],
+            Self::Cmd2 => &["code", "paper", "contrastive-rl", "plane"],
             Self::Qrl => &["original", "plane", "ogbench"],
             Self::QLearning => &["original", "plane", "plane-code"],
             Self::Iql => &["original", "antmaze", "plane"],
@@ -50,9 +51,11 @@ impl MethodSettings {
         Ok(match (method, name) {
             (Method::Cmd1, "code") => Self::Cmd1(Cmd1Settings::authors_code()),
             (Method::Cmd1, "paper") => Self::Cmd1(Cmd1Settings::paper_text()),
+            (Method::Cmd1, "contrastive-rl") => Self::Cmd1(Cmd1Settings::contrastive_rl()),
             (Method::Cmd1, "ogbench") => Self::Cmd1(Cmd1Settings::ogbench()),
             (Method::Cmd2, "code") => Self::Cmd2(Cmd2Settings::authors_code()),
             (Method::Cmd2, "paper") => Self::Cmd2(Cmd2Settings::paper_text()),
+            (Method::Cmd2, "contrastive-rl") => Self::Cmd2(Cmd2Settings::contrastive_rl()),
             (Method::Crl, "code") => Self::Crl(CrlSettings::authors_code()),
             (Method::Crl, "paper") => Self::Crl(CrlSettings::paper_text()),
             (Method::Crl, "original") => Self::Crl(CrlSettings::original()),

@@ -160,10 +160,8 @@ fn jobs(arguments: &Arguments, tasks: &[Task], data: &TaskData) -> anyhow::Resul
         bail!("--expert: nobody walks for data that is downloaded; expected --data generated");
     }
     let preset = if arguments.small { Preset::Small } else { arguments.preset };
-    if preset == Preset::Small && arguments.settings == Origin::Text {
-        bail!(
-            "--settings text: the preset `small` has settings of its own; expected half or paper"
-        );
+    if preset == Preset::Small && arguments.settings != Origin::Code {
+        bail!("--settings: the preset `small` has settings of its own; expected half or paper");
     }
     let steps = arguments.steps.unwrap_or(preset.steps());
     let every = arguments.evaluate_every.unwrap_or((steps / 10).max(1));
@@ -248,10 +246,17 @@ mod tests {
         assert_eq!(text.contrastive.loss, cm_contrastive::ContrastiveLoss::CPC);
         assert_eq!(text.quasimetric.network.hidden, [512; 4]);
         assert_ne!(text.actor, code.actor);
+        let (_, mut weighted) =
+            settings(&["--preset", "half", "--settings", "contrastive-rl", "--contrast", "cpc"]);
         let crl = Preset::Half.method(Method::Crl, Origin::Text).unwrap();
         let MethodSettings::Crl(crl) = crl else { unreachable!() };
         assert_eq!((crl.twin, crl.critic.repr_dim), (true, 16));
         assert_eq!(crl.critic.network.hidden, [512; 4]);
+        // The policy as CRL's, all else as in the text.
+        assert_ne!(weighted.actor, text.actor);
+        assert_eq!(weighted.actor, crl.actor);
+        weighted.actor = text.actor.clone();
+        assert_eq!(weighted, text);
         assert!(settings(&["--set", "method.cmd1.twin=true"]).1.twin && !code.twin);
         let refused = Program::try_parse_from(["x", "--small", "--settings", "text"]).unwrap();
         let data = TaskData::new(&refused.arguments);

@@ -32,6 +32,9 @@ pub(super) enum Origin {
     /// The paper's text: logits as they are, distance and log-density with equal weights, 5e-6 for
     /// CMD-2's contrastive network and 3e-4 for the rest; CRL as its own authors run it.
     Text,
+    /// The same, but the policies of CMD-1 and CMD-2 have contrastive RL's weights, too: 0.95 of the
+    /// distance to the row's own goal, 0.05 of the log-density.
+    ContrastiveRl,
 }
 
 /// What networks see of states and actions.
@@ -53,11 +56,18 @@ pub(super) enum Contrast {
     Cpc,
 }
 
-/// The preset with what the paper's text says of a method, if it says something. It has the settings
-/// of contrastive RL "whenever possible", so CRL is as that has it.
-fn text(method: Method) -> Option<&'static str> {
-    let name = if method == Method::Crl { "original" } else { "paper" };
-    method.presets().contains(&name).then_some(name)
+impl Origin {
+    /// The preset with what it says of a method, if it says something. The paper's text has the
+    /// settings of contrastive RL "whenever possible", so CRL is as that has it.
+    fn preset(self, method: Method) -> Option<&'static str> {
+        let name = match (self, method) {
+            (Self::Code, _) => return None,
+            (_, Method::Crl) => "original",
+            (Self::ContrastiveRl, Method::Cmd1 | Method::Cmd2) => "contrastive-rl",
+            _ => "paper",
+        };
+        method.presets().contains(&name).then_some(name)
+    }
 }
 
 impl Contrast {
@@ -84,13 +94,13 @@ impl Preset {
             Self::Half => [512; 4],
             Self::Small => return Ok(MethodSettings::ant_maze_small(method)),
         };
-        match text(method) {
-            Some(name) if origin == Origin::Text => {
+        match origin.preset(method) {
+            Some(name) => {
                 let mut settings = MethodSettings::preset(method, name)?;
                 settings.set_hidden(&hidden);
                 Ok(settings)
             }
-            _ => Ok(MethodSettings::ant_maze(method, &hidden)),
+            None => Ok(MethodSettings::ant_maze(method, &hidden)),
         }
     }
 
