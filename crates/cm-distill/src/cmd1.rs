@@ -74,6 +74,18 @@ impl Cmd1Settings {
     /// ([`ActorSettings::contrastive_rl`]): 0.95 of the distance to the row's own goal, 0.05 of the
     /// log-density. The paper's equation has no weights; it takes the cloning term from contrastive
     /// RL, and its hyperparameters "whenever possible".
+    ///
+    /// ```
+    /// use cm_distill::Cmd1Settings;
+    /// use cm_policy::{ActorSettings, PolicyGoals};
+    ///
+    /// let (settings, text) = (Cmd1Settings::contrastive_rl(), Cmd1Settings::paper_text());
+    /// settings.check()?;
+    /// assert_eq!(settings.actor.goals, PolicyGoals::Own);
+    /// assert_eq!(settings.actor.extraction, ActorSettings::contrastive_rl().extraction);
+    /// assert_eq!(Cmd1Settings { actor: text.actor.clone(), ..settings }, text);
+    /// # Ok::<(), cm_distill::Error>(())
+    /// ```
     pub fn contrastive_rl() -> Self {
         let ActorSettings { extraction, goals, .. } = ActorSettings::contrastive_rl();
         let text = Self::paper_text();
