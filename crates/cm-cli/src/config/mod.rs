@@ -13,7 +13,7 @@ use toml::{Table, Value};
 
 pub(crate) use self::plan::PlanArguments;
 pub(crate) use self::set::SetArguments;
-use self::table::{merge, parse, parse_value, set as set_key};
+use self::table::{merge, parse, parse_pair, parse_value, set as set_key};
 pub(crate) use self::task::environments;
 
 /// What a run is made of on the command line.
@@ -132,10 +132,8 @@ impl ConfigArguments {
             set("goals.gamma", Value::Float(gamma))?;
         }
         for setting in &self.set {
-            let Some((key, value)) = setting.split_once('=') else {
-                bail!("--set: expected KEY=VALUE, found `{setting}`");
-            };
-            set(key.trim(), parse_value(value.trim()))?;
+            let (key, value) = parse_pair("--set", setting)?;
+            set(key, parse_value(value))?;
         }
         Ok(())
     }

@@ -1,10 +1,9 @@
 //! Settings of a road map from the command line.
 
-use anyhow::bail;
 use cm_train::PlanSettings;
 use toml::Table;
 
-use super::{parse, parse_value};
+use super::{parse, parse_pair, parse_value};
 
 /// Whether policies walk a road map, and how it is made.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -30,20 +29,18 @@ impl PlanArguments {
         }
         let mut plan = Table::try_from(given.unwrap_or_default())?;
         for setting in &self.plan_set {
-            let Some((key, value)) = setting.split_once('=') else {
-                bail!("--plan-set: expected KEY=VALUE, found `{setting}`");
-            };
-            match value.trim() {
+            let (key, value) = parse_pair("--plan-set", setting)?;
+            match value {
                 // Chosen by the data.
-                "none" => _ = plan.remove(key.trim()),
+                "none" => _ = plan.remove(key),
                 value => {
                     let value = match parse_value(value) {
-                        toml::Value::Integer(whole) if ["link", "reach"].contains(&key.trim()) => {
+                        toml::Value::Integer(whole) if ["link", "reach"].contains(&key) => {
                             toml::Value::Float(whole as f64)
                         }
                         value => value,
                     };
-                    plan.insert(key.trim().to_owned(), value);
+                    plan.insert(key.to_owned(), value);
                 }
             }
         }

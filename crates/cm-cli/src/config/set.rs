@@ -4,7 +4,7 @@ use anyhow::bail;
 use cm_train::{Method, RunSettings};
 use toml::Value;
 
-use super::table::parse_value;
+use super::table::{parse_pair, parse_value};
 use super::with_keys;
 
 /// What the commands with runs of several methods have options, or loops, of their own for.
@@ -25,10 +25,7 @@ impl SetArguments {
     pub(crate) fn settings(&self, methods: &[Method]) -> anyhow::Result<Set> {
         let mut keys = Vec::new();
         for setting in &self.set {
-            let Some((key, value)) = setting.split_once('=') else {
-                bail!("--set: expected KEY=VALUE, found `{setting}`");
-            };
-            let key = key.trim();
+            let (key, value) = parse_pair("--set", setting)?;
             let first = key.split('.').next().unwrap_or_default();
             if DECIDED.contains(&first) {
                 bail!("--set {key}: `{first}` is decided by other options of this command");
@@ -38,7 +35,7 @@ impl SetArguments {
             {
                 bail!("--set {key}: there are no runs of `{of}` here");
             }
-            keys.push((key.to_owned(), parse_value(value.trim())));
+            keys.push((key.to_owned(), parse_value(value)));
         }
         Ok(Set { keys })
     }

@@ -59,6 +59,14 @@ pub(super) fn set(table: &mut Table, key: &str, value: Value) -> anyhow::Result<
     Ok(())
 }
 
+/// `KEY=VALUE` of a flag, taken apart.
+pub(super) fn parse_pair<'a>(flag: &str, text: &'a str) -> anyhow::Result<(&'a str, &'a str)> {
+    let Some((key, value)) = text.split_once('=') else {
+        bail!("{flag}: expected KEY=VALUE, found `{text}`");
+    };
+    Ok((key.trim(), value.trim()))
+}
+
 /// TOML if it is, else a string, so that names need no quotes.
 pub(super) fn parse_value(text: &str) -> Value {
     let parsed = toml::from_str::<Table>(&format!("value = {text}"));

@@ -145,6 +145,8 @@ mod tests {
         let jobs = jobs(&arguments, "runs".as_ref()).unwrap();
         assert_eq!(jobs.len(), 6);
         assert!(jobs.iter().all(|job| job.settings.batch == 7));
+        let qrl = jobs.iter().find(|job| job.settings.method.method() == Method::Qrl).unwrap();
+        assert!(qrl.settings.to_toml().contains("margin = 0.5"));
     }
 
     #[test]
